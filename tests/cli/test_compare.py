@@ -210,7 +210,6 @@ def test_no_file_is_written(people, call):
         (("people.csv", "--column", "place", "--epsilon", "41"), "at most 40"),
         (("people.csv", "--column", "place", "--epsilon", "inf"), "finite"),
         (("people.csv", *COLUMN, "--decoder", "nonsense"), "decoder must be one of"),
-        (("people.csv", *COLUMN, "--decoder", "spatial-bayes"), "neighbours"),
         (("people.csv", *COLUMN, "--runs", "0"), "runs"),
         (("people.csv", *COLUMN, "--runs", str(10**15)), "memory"),
         (("people.csv", *COLUMN, "--seed", "-1"), "seed"),

@@ -369,7 +369,7 @@ def test_the_json_of_an_estimate(folder, call):
 def test_a_single_report_makes_valid_json(folder, call):
     (folder / "a.csv").write_text("place\npark\n")
     call("privatize", "lunch.toml", "a.csv", *LABELS, "-o", "r.csv")
-    for decoder in set(DECODER_TABLE) - {"spatial-bayes"}:
+    for decoder in DECODER_TABLE:
         out = call("estimate", "lunch.toml", "r.csv", "--json", "--decoder", decoder).out
         json.loads(out, parse_constant=lambda name: pytest.fail(name))
 

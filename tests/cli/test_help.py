@@ -207,14 +207,14 @@ def test_completion_lists_commands():
     assert set(complete("sfumato p")) == {"plan", "privatize", "paper"}
 
 
-DECODERS = ["auto", "projection", "likelihood", "empirical-bayes", "spatial-bayes", "unbiased"]
+DECODERS = ["auto", "projection", "likelihood", "empirical-bayes", "unbiased"]
 
 
 @pytest.mark.parametrize(
     ("line", "values"),
     [
         ("sfumato estimate survey.toml r.csv --decoder ", DECODERS),
-        ("sfumato estimate survey.toml r.csv --decoder s", ["spatial-bayes"]),
+        ("sfumato estimate survey.toml r.csv --decoder e", ["empirical-bayes"]),
         ("sfumato simulate --decoder ", DECODERS),
         ("sfumato plan --decoder p", ["projection"]),
         ("sfumato init --template ", list(TEMPLATES)),

@@ -387,22 +387,13 @@ def test_periods_without_reports_are_not_compared(show_all):
 def test_choosing_a_decoder(show_all, aggregator):
     page = show_all()
     tally = aggregator.store.tally(LUNCH.fingerprint, LUNCH.mechanism.outputs)
-    for decoder in set(DECODER_TABLE) - {"auto", "spatial-bayes"}:
+    for decoder in set(DECODER_TABLE) - {"auto"}:
         page.get_by_label("Decoder").select_option(decoder)
         page.locator("#numbers", has_text=f"decoder “{decoder}”").wait_for()
         expected = LUNCH.estimate(tally, decoder=decoder).frequencies
         cells = page.locator("#rows td[data-name=frequency]").all()
         frequencies = [float(cell.get_attribute("data-v")) for cell in cells]
         np.testing.assert_allclose(sorted(frequencies), sorted(expected), rtol=1e-6)
-
-
-def test_unsuitable_decoder_says_why(show_all):
-    page = show_all()
-    page.get_by_label("Decoder").select_option("spatial-bayes")
-    page.locator("#problem", has_text="The symbols of this domain have no neighbours").wait_for()
-    page.get_by_label("Decoder").select_option("projection")
-    page.locator("#numbers", has_text="“projection”").wait_for()
-    assert page.locator("#problem").is_hidden()
 
 
 def test_grids_have_a_map(show_all, aggregator):

@@ -66,10 +66,7 @@ def _results(survey, estimate, level=0.95):
     return {**results_as_json(survey, estimate, level), "left_out": NOTHING_LEFT_OUT}
 
 
-DECODERS = [name for name in DECODER_TABLE if name != "spatial-bayes"]  # which needs a map
-
-
-@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("decoder", DECODER_TABLE)
 @pytest.mark.parametrize("survey", [SURVEY, AGES, NUMBERED], ids=lambda survey: survey.name)
 def test_estimates_equal_those_of_the_survey(aggregator, survey, decoder):
     answer = _ask(aggregator, survey, "estimate", decoder=decoder)
@@ -80,17 +77,12 @@ def test_estimates_equal_those_of_the_survey(aggregator, survey, decoder):
     assert [row["label"] for row in answer.json["symbols"]] == list(survey.context.domain.labels)
 
 
-@pytest.mark.parametrize("decoder", [*DECODERS, "spatial-bayes"])
-def test_grid_decoders_are_available(aggregator, decoder):
+@pytest.mark.parametrize("decoder", DECODER_TABLE)
+def test_decoders_are_available_for_grids(aggregator, decoder):
     expected = _results(GRID, GRID.estimate(_tally(GRID), decoder=decoder))
     assert _ask(aggregator, GRID, "estimate", decoder=decoder).json == json.loads(
         json.dumps(expected)
     )
-
-
-def test_unsuitable_decoders_are_refused(aggregator):
-    answer = _ask(aggregator, SURVEY, "estimate", decoder="spatial-bayes")
-    assert (answer.status, answer.problem) == (422, "invalid-question")
 
 
 def test_the_default_is_auto_at_95_percent(aggregator):

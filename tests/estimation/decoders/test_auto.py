@@ -1,33 +1,23 @@
-"""The default decoder weighs two decoders by an unbiased comparison of halves of the tally."""
+"""The default decoder: what it decodes with, and what a root and a covariate change."""
 
-from dataclasses import dataclass
+from string import ascii_letters
 
 import numpy as np
 import pytest
 
 from sfumato.contexts import Blocks, Uniform
-from sfumato.domains import GridDomain
+from sfumato.domains import Domain, GridDomain, IntegerDomain
 from sfumato.errors import InvalidArgument
-from sfumato.estimation.decoders import auto as choose
-from sfumato.estimation.decoders.auto import Auto, bayes_weight, split_in_half
-from sfumato.estimation.decoders.decoder import DecoderResult, Projection
-from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes, SpatialBayes
+from sfumato.estimation.decoders.auto import Auto
+from sfumato.estimation.decoders.decoder import Projection
+from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes
+from sfumato.estimation.decoders.halves import mix_with_projection
 from sfumato.mechanisms import BlockResponse, PlainResponse
 from sfumato.tally import Tally
 
-PLAIN = PlainResponse(Uniform(300, 1))
-SPIKY = np.where(np.arange(300) < 6, 0.16, 0.04 / 294)
-
-
-@dataclass(frozen=True)
-class _Planted:
-    """A decoder that always returns the same frequencies."""
-
-    frequencies: np.ndarray
-    name: str = "planted"
-
-    def decode(self, mechanism, tally):
-        return DecoderResult(self.frequencies)
+PLAIN = PlainResponse(Uniform(Domain([f"place {x}" for x in ascii_letters]), 1))
+SPIKY = np.where(np.arange(52) < 6, 0.16, 0.04 / 46)
+SMALL_GRID = PlainResponse(Uniform(GridDomain(0, 4, 0, 5, 1), 1))
 
 
 def _draw_tally(mechanism, p, reports, seed=0):
@@ -37,156 +27,114 @@ def _draw_tally(mechanism, p, reports, seed=0):
     )
 
 
-def _naive_share(o, e, p):
-    """Return the λ for which λe + (1 − λ)o is nearest to p in weighted squares, by grid search."""
-    D = np.abs(o - e)
-    omega = D + 0.1 * D.mean()
-    tried = np.linspace(-2, 3, 5_001)
-    losses = ((np.outer(tried, e) + np.outer(1 - tried, o) - p) ** 2 / omega).sum(axis=1)
-    return tried[int(np.argmin(losses))]
+# --- what decodes ---------------------------------------------------------------------------------
 
 
-# --- the weight -----------------------------------------------------------------------------------
-
-
-def test_perfect_decoder_gets_full_weight():
-    judged = [
-        bayes_weight(_Planted(SPIKY), PLAIN, _draw_tally(PLAIN, SPIKY, 200_000, seed))
-        for seed in range(20)
-    ]
-    shares, errors = np.array(judged).T
-    assert (np.abs(shares - 1) < 5 * errors).all()
-    assert abs(shares.mean() - 1) < 5 * errors.mean() / np.sqrt(20)
-    assert errors.max() < 0.6
-
-
-def test_bad_decoder_gets_little_weight():
-    """It returns equal shares for a crowd on six symbols with many reports."""
-    for seed in range(5):
-        share, error = bayes_weight(
-            _Planted(np.full(300, 1 / 300)), PLAIN, _draw_tally(PLAIN, SPIKY, 500_000, seed)
-        )
-        assert share < 0.1
-        assert error < 0.05
-
-
-def test_weight_is_that_of_the_best_mixture():
-    """Exactly for B's unbiased estimate, and within the claimed error for p itself."""
-    e = 0.5 * SPIKY + 0.5 / 300
-    deviations = []
-    for seed in range(20):
-        a, b = split_in_half(_draw_tally(PLAIN, SPIKY, 100_000, seed))
-        share, error = choose._one_way_weight(_Planted(e), PLAIN, a, b)
-        o = Projection().decode(PLAIN, a).frequencies
-        assert share == pytest.approx(_naive_share(o, e, PLAIN.scores.unbiased(b)), abs=1e-3)
-        deviations.append((share - _naive_share(o, e, SPIKY)) / error)
-    assert np.abs(deviations).max() < 5
-    assert abs(np.mean(deviations)) < 5 / np.sqrt(20)
-    assert 0.4 < np.std(deviations) < 2  # the claimed error is the actual spread
-
-
-def test_projection_keeps_its_full_weight():
-    assert bayes_weight(Projection(), PLAIN, _draw_tally(PLAIN, SPIKY, 1_000)) == (1.0, np.inf)
-
-
-def test_one_half_without_reports_cannot_judge():
-    tally = PLAIN.tally([5])
-    assert bayes_weight(EmpiricalBayes(), PLAIN, tally) == (1.0, np.inf)
-
-
-def test_imprecise_split_uses_both_halves(monkeypatch):
-    tally = _draw_tally(PLAIN, SPIKY, 3_000)
-    decoder = _Planted(np.full(300, 1 / 300))
-    a, b = split_in_half(tally)
-    first = choose._one_way_weight(decoder, PLAIN, a, b)
-    second = choose._one_way_weight(decoder, PLAIN, b, a)
-    monkeypatch.setattr(choose, "_MAX_ONE_WAY_ERROR", first[1] / 2)
-    share, error = bayes_weight(decoder, PLAIN, tally)
-    assert share == pytest.approx((first[0] + second[0]) / 2)
-    assert error == pytest.approx(np.hypot(first[1], second[1]) / 2)
-    monkeypatch.setattr(choose, "_MAX_ONE_WAY_ERROR", first[1] * 2)
-    assert bayes_weight(decoder, PLAIN, tally) == first
-
-
-# --- the default ----------------------------------------------------------------------------------
-
-
-def test_auto_mixes_by_weight_plus_error():
-    tally = _draw_tally(PLAIN, SPIKY, 200_000)
+def test_symbols_without_order_are_mixed_with_projection():
+    tally = _draw_tally(PLAIN, SPIKY, 20_000)
     result = Auto().decode(PLAIN, tally)
-    bayes, projected = (
-        decoder.decode(PLAIN, tally).frequencies for decoder in (EmpiricalBayes(), Projection())
-    )
-    share, error = bayes_weight(EmpiricalBayes(), PLAIN, tally)
-    share = min(max(share + error, 0.0), 1.0)
+    expected = mix_with_projection(EmpiricalBayes(), PLAIN, tally)
     assert result.details["chosen"] == "empirical-bayes"
-    assert result.details["share"] == pytest.approx(share, abs=1e-4)
-    assert result.frequencies == pytest.approx(share * bayes + (1 - share) * projected, abs=1e-12)
+    assert result.details == expected.details
+    assert result.frequencies.tolist() == expected.frequencies.tolist()
+
+
+def test_covariate_replaces_the_layout():
+    tally = _draw_tally(SMALL_GRID, np.full(20, 0.05), 1_000)
+    assert "neighbours" in Auto().decode(SMALL_GRID, tally).details["models"]
+    covariate = np.arange(20)
+    result = Auto(covariate).decode(SMALL_GRID, tally)
+    expected = mix_with_projection(EmpiricalBayes(covariate), SMALL_GRID, tally)
+    assert result.details["chosen"] == "empirical-bayes"
+    assert result.frequencies.tolist() == expected.frequencies.tolist()
+    with pytest.raises(InvalidArgument, match="20 symbols"):
+        Auto(np.arange(19)).decode(SMALL_GRID, tally)
 
 
 @pytest.mark.parametrize(
-    ("planted", "least", "most"),
-    [(SPIKY, 0.9, 1.0), (np.full(300, 1 / 300), 0.0, 0.15)],
-    ids=["perfect", "bad"],
+    ("domain", "titles"),
+    [
+        (PLAIN.context.domain, None),
+        (IntegerDomain(15), None),
+        (IntegerDomain(16), {"neighbours", "smooth curve", "smooth curve with peaks"}),
+        (Domain(range(40)), {"neighbours", "smooth curve", "smooth curve with peaks"}),
+        (GridDomain(0, 3, 0, 5, 1), None),
+        (GridDomain(0, 4, 0, 4, 1), {"neighbours"}),
+        (GridDomain(0, 4, 0, 4, 1, other="elsewhere"), {"neighbours"}),
+    ],
+    ids=["words", "15 integers", "16 integers", "numbers", "15 cells", "16 cells", "other"],
 )
-def test_default_follows_the_weight(planted, least, most, monkeypatch):
-    monkeypatch.setattr(Auto, "_bayes_decoder", lambda self, mechanism: _Planted(planted))
-    tally = _draw_tally(PLAIN, SPIKY, 200_000)
-    result = Auto().decode(PLAIN, tally)
-    assert least <= result.details["share"] <= most
-    projected = Projection().decode(PLAIN, tally).frequencies
-    ours, plain = (np.abs(each - SPIKY).sum() for each in (result.frequencies, projected))
-    assert ours < (0.2 if least else 1.1) * plain
+def test_models_depend_on_the_layout(domain, titles):
+    """Domains with fewer than 16 cells, or without a layout, have no models."""
+    mechanism = PlainResponse(Uniform(domain, 1))
+    p = np.full(mechanism.inputs, 1 / mechanism.inputs)
+    details = Auto().decode(mechanism, _draw_tally(mechanism, p, 5_000)).details
+    if titles is None:
+        assert set(details) == {"chosen", "share", "strata"}
+    else:
+        assert set(details) == {"models"}
+        assert set(details["models"]) <= titles
+        assert sum(details["models"].values()) == pytest.approx(1, abs=0.002)
 
 
-@pytest.mark.parametrize("reports", [2, 3, 10, 1_000, 100_000])
-def test_auto_weight_is_between_zero_and_one(reports):
-    for seed in range(3 if reports <= 10 else 1):
-        details = Auto().decode(PLAIN, _draw_tally(PLAIN, SPIKY, reports, seed)).details
-        assert 0 <= details["share"] <= 1
+@pytest.mark.parametrize("context", [PLAIN.context, Uniform(IntegerDomain(300), 1)])
+def test_one_report_is_projected(context):
+    mechanism = PlainResponse(context)
+    tally = mechanism.tally([7])
+    result = Auto().decode(mechanism, tally)
+    assert result.details == {"chosen": "projection"}
+    projected = Projection().decode(mechanism, tally).frequencies
+    assert result.frequencies.tolist() == projected.tolist()
 
 
-def test_one_report_and_one_symbol_are_projected():
-    one = PLAIN.tally([7])
-    assert Auto().decode(PLAIN, one).details == {"chosen": "projection"}
+def test_one_symbol_has_all_reports():
     single = PlainResponse(Uniform(1, 1))
     result = Auto().decode(single, single.tally([0, 0, 0]))
-    assert (result.frequencies.tolist(), dict(result.details)) == ([1.0], {"chosen": "projection"})
+    assert result.frequencies.tolist() == [1.0]
+    assert result.details == {"chosen": "projection"}
 
 
-def test_auto_uses_neighbours_unless_a_covariate_is_given():
-    grid = GridDomain(0, 4, 0, 5, 1)
-    mechanism = PlainResponse(Uniform(grid, 1))
-    tally = _draw_tally(mechanism, np.full(20, 0.05), 1_000)
-    assert isinstance(Auto()._bayes_decoder(mechanism), SpatialBayes)
-    assert Auto().decode(mechanism, tally).details["chosen"] == "spatial-bayes"
-    assert Auto(np.arange(20)).decode(mechanism, tally).details["chosen"] == "empirical-bayes"
-    with pytest.raises(InvalidArgument, match="20 symbols"):
-        Auto(np.arange(19)).decode(mechanism, tally)
+# --- maps -----------------------------------------------------------------------------------------
+
+GRID = GridDomain(0, 40, 0, 50, 1)
+MAP = PlainResponse(Uniform(GRID, 1))
 
 
-def test_auto_judges_the_chosen_widths():
-    def decoder_for(widths):
-        return choose._with_chosen_widths(SpatialBayes(), DecoderResult(SPIKY, {"widths": widths}))
+def _smooth_map():
+    y, x = np.mgrid[:40, :50]
+    towns = [(8, 10, 3.0, 3.0), (25, 35, 5.0, 5.0), (33, 8, 2.0, 1.0)]
+    density = 0.05 + sum(
+        height * np.exp(-((y - row) ** 2 + (x - column) ** 2) / (2 * width**2))
+        for row, column, width, height in towns
+    )
+    return (density / density.sum()).ravel()
 
-    assert decoder_for({0.0: 0.2, 1.4: 0.5, 2.8: 0.3}) == SpatialBayes((1.4, 2.8))
-    assert isinstance(decoder_for({0.0: 1.0}), EmpiricalBayes)
-    plain = EmpiricalBayes()
-    assert choose._with_chosen_widths(plain, DecoderResult(SPIKY, {"strata": 1})) is plain
+
+def _errors(p, reports):
+    """Return the total variation of the default and of empirical Bayes."""
+    tally = _draw_tally(MAP, p, reports)
+    results = [decoder.decode(MAP, tally) for decoder in (Auto(), EmpiricalBayes())]
+    return [np.abs(result.frequencies - p).sum() / 2 for result in results]
 
 
-def test_default_nearly_matches_projection_where_shrinking_fails():
-    """Small blocks in which one symbol has nearly everything, and a large ε."""
-    k = 400
-    size = 8
-    mechanism = BlockResponse(Blocks(np.arange(k) // size, 2.0))
-    inside = np.full((k // size, size), 0.02 / (size - 1))
-    inside[np.arange(k // size), np.random.default_rng(1).integers(0, size, k // size)] = 0.98
-    p = (inside / (k // size)).ravel()
-    errors = np.zeros((5, 2))
-    for seed in range(5):
-        tally = _draw_tally(mechanism, p, 400_000, seed)
-        for i, decoder in enumerate((Auto(), Projection())):
-            errors[seed, i] = np.abs(decoder.decode(mechanism, tally).frequencies - p).sum() / 2
-    ours, projected = errors.mean(axis=0)
-    assert ours < 1.1 * projected
+def test_neighbours_help_on_smooth_maps():
+    ours, plain = _errors(_smooth_map(), 1_000_000)
+    assert ours < 0.7 * plain
+
+
+def test_shuffled_maps_are_decoded_as_without_order():
+    p = np.random.default_rng(7).permutation(_smooth_map())
+    ours, plain = _errors(p, 1_000_000)
+    assert ours < 1.1 * plain  # measured: 1.08
+
+
+@pytest.mark.parametrize("reports", [1, 2, 50])
+def test_sparse_maps_decode_to_a_distribution(reports):
+    blocks = BlockResponse(Blocks(np.arange(2_000) // 7, 2.0, domain=GRID))
+    for mechanism in (MAP, blocks):
+        tally = _draw_tally(mechanism, _smooth_map(), reports)
+        result = Auto().decode(mechanism, tally).frequencies
+        groups, shares = mechanism.scores.observed_shares(tally)
+        assert (result >= 0).all()
+        totals = np.bincount(groups, result, minlength=shares.size)
+        assert totals == pytest.approx(shares, abs=1e-9)

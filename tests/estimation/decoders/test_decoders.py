@@ -5,7 +5,7 @@ import pytest
 
 from sfumato.codes import HadamardCode, RandomizedCode
 from sfumato.contexts import Blocks, ContextUnion, HighLow, Tiers, Uniform
-from sfumato.errors import ContextMismatch, InvalidArgument, NotEnoughReports
+from sfumato.errors import InvalidArgument, NotEnoughReports
 from sfumato.estimation.decoders import DECODERS, get_decoder
 from sfumato.estimation.decoders.decoder import Pools, Projection, Unbiased
 from sfumato.foundation.simplex import project, project_groups, project_groups_weighted
@@ -67,10 +67,8 @@ def _check_distribution(mechanism, tally, frequencies):
 # --- every decoder, every mechanism ---------------------------------------------------------------
 
 
-# "unbiased" returns no distribution, "spatial-bayes" needs a map, and "auto" has tests of its own.
-DISTRIBUTION_DECODERS = [
-    name for name in DECODERS if name not in ("auto", "spatial-bayes", "unbiased")
-]
+# "unbiased" returns no distribution, and "auto" has tests of its own.
+DISTRIBUTION_DECODERS = [name for name in DECODERS if name not in ("auto", "unbiased")]
 
 
 @every_example
@@ -117,7 +115,7 @@ def test_unbiased_decoder_returns_the_mean_score():
     assert (result < 0).any()
 
 
-@pytest.mark.parametrize("name", [name for name in DECODERS if name != "spatial-bayes"])
+@pytest.mark.parametrize("name", DECODERS)
 def test_empty_tally_is_rejected(name):
     with pytest.raises(NotEnoughReports):
         get_decoder(name).decode(BLOCKS, _tally(BLOCKS, np.zeros(BLOCKS.outputs)))
@@ -131,11 +129,6 @@ def test_get_decoder_accepts_names_and_decoders():
         get_decoder("best")
     with pytest.raises(InvalidArgument, match="got int"):
         get_decoder(3)
-
-
-def test_spatial_bayes_needs_neighbours():
-    with pytest.raises(ContextMismatch, match=r"no neighbours\. Use the empirical-bayes decoder"):
-        get_decoder("spatial-bayes").decode(BLOCKS, _random_tally(BLOCKS, 100))
 
 
 def _small_grid():

@@ -1,25 +1,17 @@
-"""Empirical Bayes: quantiles are optimal; covariates and neighbours help or do no harm."""
+"""Empirical Bayes: quantiles are optimal; covariates help or do no harm."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 
 from sfumato.contexts import Blocks, HighLow, Uniform
-from sfumato.domains import Domain, GridDomain, H3Domain
-from sfumato.errors import ContextMismatch, InvalidArgument
+from sfumato.errors import InvalidArgument
 from sfumato.estimation.decoders import empirical_bayes
 from sfumato.estimation.decoders.decoder import Pools, Projection
-from sfumato.estimation.decoders.empirical_bayes import (
-    DEFAULT_WIDTHS,
-    EmpiricalBayes,
-    SpatialBayes,
-    has_neighbours,
-    predict_from_neighbours,
-    stratify,
-)
-from sfumato.estimation.decoders.prior import Posterior, Prior
+from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes, stratify
+from sfumato.estimation.decoders.intensities import IntensityScale
+from sfumato.estimation.decoders.prior import Prior
 from sfumato.mechanisms import BlockResponse, HighLowResponse, PlainResponse
 from sfumato.tally import Tally
 
@@ -41,13 +33,19 @@ def _error(decoder, mechanism, p, reports, seeds=range(3)):
 
 # --- the quantile rule ----------------------------------------------------------------------------
 
-VALUES = np.concatenate([[0.0], np.geomspace(0.01, 5, 150)])
+SCALE = IntensityScale(np.geomspace(0.01, 5, 150))
+VALUES = SCALE.values
 PRIORS = {
     "smooth": np.exp(-VALUES),
     "sparse": np.where(VALUES == 0, 1.0, 2e-3),
     "two heaps": np.exp(-0.5 * ((VALUES - 0.2) / 0.1) ** 2)
     + 0.4 * np.exp(-0.5 * ((VALUES - 3) / 0.3) ** 2),
 }
+PARTS = 10
+FINE_VALUES = (
+    SCALE.lows + (np.arange(PARTS)[:, None] + 0.5) / PARTS * (SCALE.highs - SCALE.lows)
+).T
+"""Every bin in ten parts."""
 
 
 def _case(name, k, seed, groups=1):
@@ -58,24 +56,33 @@ def _case(name, k, seed, groups=1):
     s = rng.uniform(0.3, 1.5, k)
     u = rng.choice(VALUES, k, p=PRIORS[name] / PRIORS[name].sum()) + s * rng.normal(size=k)
     pools = Pools(group_of, totals, u * means, s * means, report_count=10**9)
-    prior = Prior(VALUES, PRIORS[name] / PRIORS[name].sum(), 0.0)
+    prior = Prior(SCALE, PRIORS[name] / PRIORS[name].sum())
     strata = [empirical_bayes._Stratum(np.arange(k), prior)]
     return pools, empirical_bayes._Model(strata)
 
 
-def _losses(pools, x, tried):
-    """Return ``½ E|a − p_x|`` for each a, by Bayes' rule for one symbol."""
+def _posterior(name, u, s):
+    """Return the weights of ``FINE_VALUES``, by Bayes' rule for one symbol."""
+    weights = PRIORS[name][:, None] * np.exp(-0.5 * ((u - FINE_VALUES) / s) ** 2)
+    return (weights / weights.sum()).ravel()
+
+
+def _losses(pools, name, x, tried):
+    """Return ``½ E|a − p_x|`` for each a."""
     mean = pools.means[x]
-    s = pools.errors[x] / mean
-    weights = PRIORS[_losses.name] * np.exp(-0.5 * ((pools.unbiased[x] / mean - VALUES) / s) ** 2)
-    return np.abs(np.asarray(tried)[:, None] - mean * VALUES) @ (weights / weights.sum()) / 2
+    weights = _posterior(name, pools.unbiased[x] / mean, pools.errors[x] / mean)
+    return np.abs(np.asarray(tried)[:, None] - mean * FINE_VALUES.ravel()) @ weights / 2
 
 
-def _brute_force(pools, steps):
+def _expected_error(pools, name, frequencies):
+    return sum(float(_losses(pools, name, x, [p])[0]) for x, p in enumerate(frequencies))
+
+
+def _brute_force(pools, name, steps):
     """Return the least expected total variation of all allocations of the total in equal steps."""
     total = pools.totals[0]
     k = pools.unbiased.size
-    losses = [_losses(pools, x, np.linspace(0, total, steps + 1)) for x in range(k)]
+    losses = [_losses(pools, name, x, np.linspace(0, total, steps + 1)) for x in range(k)]
     return min(
         sum(losses[x][units] for x, units in enumerate((*parts, steps - sum(parts))))
         for parts in itertools.product(range(steps + 1), repeat=k - 1)
@@ -86,31 +93,30 @@ def _brute_force(pools, steps):
 @pytest.mark.parametrize("name", PRIORS)
 @pytest.mark.parametrize(("k", "steps"), [(3, 120), (4, 40)])
 def test_level_quantiles_minimise_the_expected_error(name, k, steps):
-    _losses.name = name
     for seed in range(5):
         pools, model = _case(name, k, seed)
         assert pools.pooling_mask.all()
         result = model.estimate_frequencies(pools)
         assert result.sum() == pytest.approx(1, abs=1e-12)
-        ours = sum(float(_losses(pools, x, [result[x]])[0]) for x in range(k))
-        assert ours < _brute_force(pools, steps) + 1e-3
+        ours = _expected_error(pools, name, result)
+        assert ours < _brute_force(pools, name, steps) + 1e-3
 
 
 @pytest.mark.parametrize("name", PRIORS)
 def test_test_detects_posterior_means(name):
     """Means minimise squares, not absolute values: they must lose by more than a thousandth."""
-    _losses.name = name
-    lost = []
+    losses = []
     for seed in range(5):
         pools, model = _case(name, 4, seed)
-        means = model.posterior_means(pools) * pools.means
-        means /= means.sum()
         ours = model.estimate_frequencies(pools)
-        errors = [
-            sum(float(_losses(pools, x, [each[x]])[0]) for x in range(4)) for each in (means, ours)
+        means = [
+            _posterior(name, u, s) @ FINE_VALUES.ravel()
+            for u, s in zip(pools.u, pools.s, strict=True)
         ]
-        lost.append(errors[0] - errors[1])
-    assert max(lost) > 1e-3
+        means = np.array(means) * pools.means
+        errors = [_expected_error(pools, name, each) for each in (means / means.sum(), ours)]
+        losses.append(errors[0] - errors[1])
+    assert max(losses) > 1e-3
 
 
 def test_groups_have_their_own_level_and_total():
@@ -119,19 +125,16 @@ def test_groups_have_their_own_level_and_total():
     assert np.bincount(pools.group_of, result) == pytest.approx(pools.totals, abs=1e-12)
     theta = model._level_quantiles(pools)
     assert np.bincount(pools.group_of, theta * pools.means) == pytest.approx(pools.totals, rel=1e-3)
-    cumulative = Posterior(model.strata[0].prior, pools.u, pools.s).cumulative()
-    levels = np.array([np.interp(theta[x], VALUES, cumulative[x]) for x in range(600)])
-    inside = (theta > 0) & (theta < VALUES[-1])
+    fine = FINE_VALUES.ravel()
+    levels = np.array(
+        [
+            _posterior("smooth", pools.u[x], pools.s[x]) @ (fine <= theta[x])
+            for x in range(theta.size)
+        ]
+    )
+    inside = (theta > VALUES[1]) & (theta < VALUES[-1])
     for group in range(3):
-        assert np.ptp(levels[inside & (pools.group_of == group)]) < 1e-3
-
-
-def test_equal_symbols_may_share_a_posterior(monkeypatch):
-    pools, model = _case("smooth", 2_000, 0)
-    exact = model.estimate_frequencies(pools)
-    monkeypatch.setattr(empirical_bayes, "_MAX_SEPARATE_POSTERIORS", 100)
-    assert np.abs(model.estimate_frequencies(pools) - exact).sum() < 0.01
-    assert empirical_bayes._posterior_table(pools, model.strata[0])[0].shape[0] < 2_000
+        assert np.ptp(levels[inside & (pools.group_of == group)]) < 0.02
 
 
 # --- the crowd ------------------------------------------------------------------------------------
@@ -197,14 +200,10 @@ def test_many_reports_are_not_rounded_to_a_coarse_grid():
 
 
 def test_two_symbols_and_two_heaps_get_the_best_allocation():
-    _losses.name = "two heaps"
     for seed in range(8):
         pools, model = _case("two heaps", 2, seed)
-        result = model.estimate_frequencies(pools)
-        assert (
-            sum(float(_losses(pools, x, [result[x]])[0]) for x in range(2))
-            < _brute_force(pools, 400) + 1e-3
-        )
+        ours = _expected_error(pools, "two heaps", model.estimate_frequencies(pools))
+        assert ours < _brute_force(pools, "two heaps", 400) + 1e-3
 
 
 # --- covariates -----------------------------------------------------------------------------------
@@ -259,71 +258,7 @@ def test_invalid_covariates_are_rejected(covariate):
         EmpiricalBayes(covariate).decode(LARGE, _draw_tally(LARGE, SKEWED, 100))
 
 
-# --- maps -----------------------------------------------------------------------------------------
-
-GRID = GridDomain(0, 40, 0, 50, 1)
-MAP = PlainResponse(Uniform(GRID, 1))
-
-
-def _smooth_map():
-    y, x = np.mgrid[:40, :50]
-    towns = [(8, 10, 3.0, 3.0), (25, 35, 5.0, 5.0), (33, 8, 2.0, 1.0)]
-    density = 0.05 + sum(
-        height * np.exp(-((y - row) ** 2 + (x - column) ** 2) / (2 * width**2))
-        for row, column, width, height in towns
-    )
-    return (density / density.sum()).ravel()
-
-
-def test_neighbours_help_on_smooth_maps():
-    p = _smooth_map()
-    spatial, plain = (
-        _error(decoder, MAP, p, 1_000_000, [0, 1]) for decoder in (SpatialBayes(), EmpiricalBayes())
-    )
-    assert spatial < 0.7 * plain  # measured: 0.55
-    assert (
-        SpatialBayes().decode(MAP, _draw_tally(MAP, p, 1_000_000)).details["widths"].get(0.0, 0.0)
-        < 0.2
-    )
-
-
-def test_shuffled_maps_ignore_neighbours():
-    p = np.random.default_rng(7).permutation(_smooth_map())
-    tally = _draw_tally(MAP, p, 1_000_000)
-    result, plain = (decoder.decode(MAP, tally) for decoder in (SpatialBayes(), EmpiricalBayes()))
-    widths = result.details["widths"]
-    assert sum(widths.values()) == pytest.approx(1, abs=0.002)
-    assert widths[0.0] > 0.4  # and no single width has as much
-    assert widths[0.0] == max(widths.values())
-    assert np.abs(result.frequencies - p).sum() < 1.05 * np.abs(plain.frequencies - p).sum()
-
-
-@pytest.mark.parametrize("reports", [1, 2, 50])
-def test_sparse_maps_decode_to_a_distribution(reports):
-    for context in (Uniform(GRID, 1), Blocks(np.arange(2_000) // 7, 2.0, domain=GRID)):
-        mechanism = (
-            PlainResponse(context) if isinstance(context, Uniform) else BlockResponse(context)
-        )
-        tally = _draw_tally(mechanism, _smooth_map(), reports)
-        result = SpatialBayes().decode(mechanism, tally).frequencies
-        groups, shares = mechanism.scores.observed_shares(tally)
-        assert (result >= 0).all()
-        assert np.bincount(groups, result, minlength=shares.size) == pytest.approx(
-            shares, abs=1e-12
-        )
-
-
 # --- strata ---------------------------------------------------------------------------------------
-
-SMALL_GRID = GridDomain(0, 12, 0, 15, 1, other="elsewhere")
-
-
-def _pools(size, used):
-    """Return two groups in which the symbols `used` are pooled: their noise dominates."""
-    group_of = np.where(used, 0, 1)
-    totals = np.array([0.7, 0.3])
-    errors = np.where(used, 1.0, 0.0)
-    return Pools(group_of, totals, np.zeros(size), errors, report_count=1_000)
 
 
 @pytest.mark.parametrize(
@@ -356,164 +291,3 @@ def test_strata_are_numbered_without_gaps():
 
 def test_no_symbols_have_no_strata():
     assert stratify(np.empty(0)).shape == (0,)
-
-
-# --- grids ----------------------------------------------------------------------------------------
-
-
-def _naive_prediction(shares, used, means, width):
-    """Predict from all other cells within four widths, with Gaussian weights."""
-    reach = int(4 * width + 0.5)
-    rows, columns = SMALL_GRID.shape
-    result = np.zeros(shares.size)
-    for x in range(rows * columns):
-        weights = 0.0
-        weighted_sum = 0.0
-        for x2 in range(rows * columns):
-            down = x // columns - x2 // columns
-            across = x % columns - x2 % columns
-            if x2 != x and used[x2] and abs(down) <= reach and abs(across) <= reach:
-                kernel = math.exp(-(down**2 + across**2) / (2 * width**2))
-                weights += kernel
-                weighted_sum += kernel * shares[x2]
-        result[x] = weighted_sum / weights if weights else 0.0
-    return result[used] / means[used]
-
-
-def test_predictions_match_a_loop_over_pairs():
-    rng = np.random.default_rng(1)
-    used = rng.random(SMALL_GRID.size) < 0.8
-    used[-1] = True  # `other` is pooled, but is nobody's neighbour
-    shares = rng.lognormal(0, 2, SMALL_GRID.size)
-    pools = _pools(SMALL_GRID.size, used)
-    result = dict(predict_from_neighbours(SMALL_GRID, pools, shares, DEFAULT_WIDTHS))
-    assert tuple(result) == DEFAULT_WIDTHS
-    for width in DEFAULT_WIDTHS:
-        expected = _naive_prediction(shares, used, pools.means, width)
-        assert result[width] == pytest.approx(expected, rel=1e-6, abs=1e-12)
-        assert result[width][-1] == 0.0
-
-
-@pytest.mark.parametrize("x", [0, 14, 95, 179])
-def test_grid_prediction_leaves_out_the_cell_itself(x):
-    rng = np.random.default_rng(2)
-    used = np.ones(SMALL_GRID.size, dtype=np.bool_)
-    pools = _pools(SMALL_GRID.size, used)
-    shares = rng.random(SMALL_GRID.size)
-    changed = shares.copy()
-    changed[x] = 1_000.0
-    for (_, before), (_, after) in zip(
-        predict_from_neighbours(SMALL_GRID, pools, shares, DEFAULT_WIDTHS),
-        predict_from_neighbours(SMALL_GRID, pools, changed, DEFAULT_WIDTHS),
-        strict=True,
-    ):
-        assert after[x] == pytest.approx(before[x], rel=1e-9)
-        assert (
-            abs(after[x + 1 if x % 15 == 0 else x - 1] - before[x + 1 if x % 15 == 0 else x - 1])
-            > 1
-        )
-
-
-def test_isolated_cell_is_predicted_as_zero():
-    used = np.zeros(SMALL_GRID.size, dtype=np.bool_)
-    used[[0, 179]] = True  # opposite corners
-    result = dict(
-        predict_from_neighbours(
-            SMALL_GRID, _pools(SMALL_GRID.size, used), np.ones(SMALL_GRID.size), DEFAULT_WIDTHS
-        )
-    )
-    assert result[0.7] == pytest.approx([0, 0], abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    "box", [(0, 1, 0, 1), (0, 1, 0, 5), (0, 2, 0, 2)], ids=["one cell", "one row", "two by two"]
-)
-def test_tiny_grids_decode(box):
-    domain = GridDomain(*box, 1)
-    used = np.ones(domain.size, dtype=np.bool_)
-    for _, predicted in predict_from_neighbours(
-        domain, _pools(domain.size, used), np.ones(domain.size), DEFAULT_WIDTHS
-    ):
-        assert np.isfinite(predicted).all()
-
-
-# --- H3 -------------------------------------------------------------------------------------------
-
-
-def _h3_domain(**options):
-    pytest.importorskip("h3")
-    return H3Domain.box(7, south=40.70, north=40.82, west=-74.02, east=-73.92, **options)
-
-
-def _sphere(domain):
-    latitude, longitude = (np.radians(angles) for angles in domain.centres())
-    return np.column_stack(
-        [
-            np.cos(latitude) * np.cos(longitude),
-            np.cos(latitude) * np.sin(longitude),
-            np.sin(latitude),
-        ]
-    )
-
-
-def test_h3_cells_are_predicted_by_their_neighbours():
-    """Against all pairs: a Gaussian of the distance in cells, up to two and a half widths."""
-    domain = _h3_domain(other="elsewhere")
-    rng = np.random.default_rng(3)
-    used = rng.random(domain.size) < 0.8
-    shares = rng.random(domain.size)
-    points = _sphere(domain)
-    pools = _pools(domain.size, used)
-    apart = np.linalg.norm(points[:, None] - points, axis=2)
-    spacing = float(np.median(np.sort(apart, axis=1)[:, 1]))
-    result = dict(predict_from_neighbours(domain, pools, shares, DEFAULT_WIDTHS))
-    assert tuple(result) == DEFAULT_WIDTHS
-    for width in DEFAULT_WIDTHS:
-        expected = np.zeros(domain.size)
-        for x in range(domain.cell_count):
-            near = [
-                x2
-                for x2 in range(domain.cell_count)
-                if x2 != x and used[x2] and apart[x, x2] <= 2.5 * width * spacing
-            ]
-            kernel = np.exp(-0.5 * (apart[x, near] / (width * spacing)) ** 2)
-            expected[x] = kernel @ shares[near] / kernel.sum() if near else 0.0
-        assert result[width] == pytest.approx(expected[used] / pools.means[used], rel=1e-6)
-
-
-def test_h3_prediction_leaves_out_the_cell_itself():
-    domain = _h3_domain()
-    used = np.ones(domain.size, dtype=np.bool_)
-    pools = _pools(domain.size, used)
-    shares = np.random.default_rng(4).random(domain.size)
-    changed = shares.copy()
-    changed[7] = 1e6
-    for (_, before), (_, after) in zip(
-        predict_from_neighbours(domain, pools, shares, DEFAULT_WIDTHS),
-        predict_from_neighbours(domain, pools, changed, DEFAULT_WIDTHS),
-        strict=True,
-    ):
-        assert after[7] == before[7]
-        assert (after != before).any()
-
-
-def test_h3_skips_widths_with_too_many_pairs():
-    domain = _h3_domain()
-    pools = _pools(domain.size, np.ones(domain.size, dtype=np.bool_))
-    result = predict_from_neighbours(domain, pools, np.ones(domain.size), (0.7, 1e4))
-    assert [width for width, _ in result] == [0.7]
-
-
-# --- other domains --------------------------------------------------------------------------------
-
-
-def test_only_maps_have_neighbours():
-    plain = Domain(["a", "b"])
-    assert has_neighbours(SMALL_GRID)
-    assert not has_neighbours(plain)
-    with pytest.raises(ContextMismatch, match="no neighbours"):
-        list(
-            predict_from_neighbours(
-                plain, _pools(2, np.ones(2, dtype=np.bool_)), np.ones(2), DEFAULT_WIDTHS
-            )
-        )

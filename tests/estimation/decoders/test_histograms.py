@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2, norm, poisson
 
-from sfumato.estimation.decoders.auto import split_in_half
+from sfumato.estimation.decoders.halves import split_in_half
 from sfumato.estimation.decoders.histograms import draw_histogram, halve_counts
 from sfumato.randomness import words_from
 from sfumato.tally import Tally

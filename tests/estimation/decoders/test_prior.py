@@ -2,15 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from sfumato.estimation.decoders import prior as priors
-from sfumato.estimation.decoders.prior import (
-    Observations,
-    Posterior,
-    Prior,
-    fit_prior,
-    posterior_quantiles,
-)
+from sfumato.estimation.decoders.intensities import IntensityScale
+from sfumato.estimation.decoders.prior import Observations, Prior, fit_prior
 
 
 def _observations(count=300, seed=0, s=0.6):
@@ -25,12 +21,25 @@ def _unbinned(cls, u, s):
     return cls(u, s, np.ones(u.size))
 
 
-def _problem(u, s, values, spread):
+def _densities(u, s, scale):
+    """Return the density of each u in each state: at an atom, or on average over a bin."""
+    normals = norm(scale.values[:, None], s)
+    at_atom = normals.pdf(u)
+    widths = scale.highs - scale.lows
+    is_bin = widths > 0
+    upper = norm.cdf(scale.highs[:, None], u, s)
+    lower = norm.cdf(scale.lows[:, None], u, s)
+    over_bin = (upper - lower) / np.where(is_bin, widths, 1.0)[:, None]
+    return np.where(is_bin[:, None], over_bin, at_atom).T
+
+
+def _problem(u, s, scale, spread):
     """Return the likelihoods of the observations and of the spread symbol, and their weights."""
-    L = np.exp(-0.5 * ((u[:, None] - values) / s[:, None]) ** 2)
+    L = _densities(u, s, scale)
     L = L / L.max(axis=1, keepdims=True) + 1e-8
-    c = np.concatenate([np.ones(u.size), np.full(values.size, spread / values.size)])
-    return np.vstack([L, np.eye(values.size) + 1e-8]), c / (u.size + spread)
+    size = scale.values.size
+    c = np.concatenate([np.ones(u.size), np.full(size, spread / size)])
+    return np.vstack([L, np.eye(size) + 1e-8]), c / (u.size + spread)
 
 
 def _apart(values, mean):
@@ -82,8 +91,8 @@ def test_prior_is_as_likely_as_that_of_plain_em(spread, monkeypatch):
     monkeypatch.setattr(priors.Observations, "bin", classmethod(_unbinned))
     u, s = _observations()
     prior = fit_prior(u, s, mean=1.0, max_theta=50.0, bag_count=0)
-    L, c = _problem(u, s, prior.values, spread)
-    apart = _apart(prior.values, 1.0)
+    L, c = _problem(u, s, prior.scale, spread)
+    apart = _apart(prior.scale.values, 1.0)
     slow_weights = _naive_em(L, c, apart)
     value = (u.size + spread) * _value(L, c, apart, prior.weights)
     theirs = (u.size + spread) * _value(L, c, apart, slow_weights)
@@ -99,20 +108,23 @@ def test_em_finds_no_likelier_prior(s, mean, monkeypatch):
     monkeypatch.setattr(priors.Observations, "bin", classmethod(_unbinned))
     u, errors = _observations(seed=1, s=s)
     prior = fit_prior(u, errors, mean=mean, max_theta=50.0, bag_count=0)
-    L, c = _problem(u, errors, prior.values, 1.0)
-    apart = _apart(prior.values, mean)
+    L, c = _problem(u, errors, prior.scale, 1.0)
+    apart = _apart(prior.scale.values, mean)
     slow_weights = _naive_em(L, c, apart, steps=2_000)
     loss = (u.size + 1) * (_value(L, c, apart, slow_weights) - _value(L, c, apart, prior.weights))
     # Where the observations contradict the mean, the penalty changes Σw too, and rescaling that
-    # costs a little.
-    assert loss < (max(1e-3, u.size * priors._TOLERANCE) if mean == 1 else 5e-2)
-    assert prior.weights @ prior.values == pytest.approx(mean, abs=0.01 * prior.values.max())
+    # costs a little. Where the errors are small, the last steps gain little.
+    is_easy = mean == 1 and s > 0.1
+    assert loss < (max(1e-3, u.size * priors._TOLERANCE) if is_easy else 5e-2)
+    assert prior.weights @ prior.scale.values == pytest.approx(
+        mean, abs=0.01 * prior.scale.values.max()
+    )
 
 
 def _mean_log_likelihood(prior, u, s):
     """Return the log-likelihood per observation, without the constant of the normal density."""
-    chances = np.exp(-0.5 * ((u[:, None] - prior.values) / s[:, None]) ** 2) @ prior.weights
-    return float(np.log(chances).mean())
+    densities = _densities(u, s, prior.scale) * s[:, None]
+    return float(np.log(densities @ prior.weights).mean())
 
 
 def test_binning_costs_little(monkeypatch):
@@ -127,17 +139,6 @@ def test_binning_costs_little(monkeypatch):
     best = _mean_log_likelihood(exact, u, s)
     assert best - _mean_log_likelihood(binned, u, s) < 1e-3
     assert best - _mean_log_likelihood(coarse, u, s) > 5e-3
-
-
-@pytest.mark.parametrize("bag_count", [0, 8])
-def test_log_likelihood_is_from_the_first_fit(bag_count):
-    u, s = _observations(500)
-    prior = fit_prior(u, s, mean=1.0, max_theta=50.0, bag_count=bag_count)
-    first = fit_prior(u, s, mean=1.0, max_theta=50.0, bag_count=0)
-    binned = Observations.bin(u, s)
-    z = (binned.u[:, None] - first.values) / binned.s[:, None]
-    chances = np.exp(-0.5 * z**2) @ first.weights
-    assert prior.log_likelihood == pytest.approx(float(binned.counts @ np.log(chances)), rel=1e-5)
 
 
 def test_binning_keeps_the_mean():
@@ -158,11 +159,11 @@ def test_two_points_are_recovered():
     u = theta + s * rng.normal(size=theta.size)
     prior = fit_prior(u, s, mean=1.0, max_theta=20.0, bag_count=8)
     assert prior.weights.sum() == pytest.approx(1)
-    assert prior.weights @ prior.values == pytest.approx(1, abs=0.01)
-    assert prior.weights[prior.values > 2].sum() == pytest.approx(0.25, abs=0.01)
-    assert prior.weights[(prior.values > 0.7) & (prior.values < 3)].sum() < 0.01
-    posterior = Posterior(prior, np.array([-1.0, 0.2, 3.9, 5.0]), np.full(4, 0.5))
-    assert posterior.means() == pytest.approx([0, 0, 4, 4], abs=0.15)
+    assert prior.weights @ prior.scale.values == pytest.approx(1, abs=0.01)
+    assert prior.weights[prior.scale.values > 2].sum() == pytest.approx(0.25, abs=0.01)
+    assert prior.weights[(prior.scale.values > 0.7) & (prior.scale.values < 3)].sum() < 0.01
+    posterior = prior.posterior(np.array([-1.0, 0.2, 3.9, 5.0]), np.full(4, 0.5))
+    assert posterior.quantiles(np.full(4, 0.5)) == pytest.approx([0, 0, 4, 4], abs=0.25)
 
 
 def test_bagging_spreads_the_weights():
@@ -173,7 +174,7 @@ def test_bagging_spreads_the_weights():
     again = fit_prior(u, s, mean=1.0, max_theta=50.0, bag_count=8)
     assert (many.weights**2).sum() < (one.weights**2).sum()
     assert again.weights.tolist() == many.weights.tolist()
-    assert many.weights @ many.values == pytest.approx(1, abs=0.05)
+    assert many.weights @ many.scale.values == pytest.approx(1, abs=0.05)
 
 
 @pytest.mark.parametrize(
@@ -206,51 +207,26 @@ def test_degenerate_observations_have_a_prior(u, s):
     assert np.isfinite(prior.weights).all()
     assert (prior.weights >= 0).all()
     assert prior.weights.sum() == pytest.approx(1)
-    assert np.isfinite(prior.log_likelihood)
-    posterior = Posterior(prior, u, s)
-    assert np.isfinite(posterior.means()).all()
-    assert np.isfinite(posterior.cumulative()).all()
-    assert (posterior.means() >= 0).all()
+    posterior = prior.posterior(u, s)
+    quantiles = [posterior.quantiles(np.full(u.size, level)) for level in (0, 0.1, 0.5, 0.9, 1)]
+    assert np.isfinite(quantiles).all()
+    assert np.min(quantiles) >= 0
+    assert (np.diff(quantiles, axis=0) >= 0).all()
 
 
 def test_no_observations_have_an_empty_posterior():
-    prior = Prior(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 0.0)
-    posterior = Posterior(prior, np.empty(0), np.empty(0))
-    assert posterior.means().shape == (0,)
-    assert posterior.cumulative().shape == (0, 2)
+    prior = Prior(IntensityScale(np.array([0.5, 1.0])), np.array([0.5, 0.5]))
+    posterior = prior.posterior(np.empty(0), np.empty(0))
+    assert posterior.quantiles(np.empty(0)).shape == (0,)
 
 
-def test_posterior_follows_bayes_rule(monkeypatch):
-    """Row by row, in chunks that do not divide the rows."""
-    monkeypatch.setattr(priors, "_CHUNK_ROWS", 7)
-    rng = np.random.default_rng(4)
-    values = np.sort(rng.random(5)) * 4
-    prior = Prior(values, rng.dirichlet(np.ones(5)), 0.0)
-    u = rng.normal(1, 1, 20)
-    s = rng.uniform(0.5, 2, 20)
-    posterior = Posterior(prior, u, s)
-    means = posterior.means()
-    cumulative = posterior.cumulative()
-    for i in range(20):
-        weights = [
-            w * np.exp(-((u[i] - v) ** 2) / (2 * s[i] ** 2))
-            for v, w in zip(values, prior.weights, strict=True)
-        ]
-        chances = np.array(weights) / sum(weights)
-        assert means[i] == pytest.approx(sum(chances * values), rel=1e-5)
-        middles = [sum(chances[:g]) + chances[g] / 2 for g in range(5)]
-        assert cumulative[i] == pytest.approx(middles, abs=1e-6)
-
-
-def test_quantiles_interpolate_on_the_grid(monkeypatch):
-    monkeypatch.setattr(priors, "_CHUNK_ROWS", 3)
-    values = np.array([0.0, 1.0, 3.0, 7.0])
-    cumulative = np.array([[0.1, 0.4, 0.7, 0.95], [0.4, 0.9, 0.95, 0.99]], dtype=np.float32)
-    rows = np.array([0, 1, 0, 1, 0, 1, 0])
-    levels = np.array([0.4, 0.65, 0.55, 0.1, 1.0, 0.97, 0.05])
-    expected = [
-        np.interp(level, cumulative[row], values) for row, level in zip(rows, levels, strict=True)
-    ]
-    assert posterior_quantiles(cumulative, rows, values, levels) == pytest.approx(
-        expected, abs=1e-5
-    )
+def test_few_large_symbols_are_not_rounded():
+    """The errors are a hundredth of a bin's width, and quantiles stay within them."""
+    rng = np.random.default_rng(5)
+    theta = np.array([0.3, 0.9, 1.8])
+    s = np.full(3, 1e-3)
+    u = theta + s * rng.normal(size=3)
+    prior = fit_prior(u, s, mean=1.0, max_theta=3.0, bag_count=8)
+    assert np.diff(prior.scale.edges[prior.scale.edges > 0.3]).min() > 10 * s[0]
+    medians = prior.posterior(u, s).quantiles(np.full(3, 0.5))
+    assert np.abs(medians - u).max() < 2 * s[0]
