@@ -44,10 +44,12 @@ class Decoded:
     ``gain``: to be added to the model's ``log_weight``. Evidence is that of single members of the
     model, such as one tree. A model that decodes with many members at once, and predicts each cell
     from the others better than they do, has gained that difference.
+    ``unordered_part``: the part of the estimate for which it does not matter where cells lie.
     """
 
     theta: Floats
     gain: float = 0.0
+    unordered_part: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,10 @@ from sfumato.estimation.decoders.cell_shares import CellShares, ShareModel
 from sfumato.estimation.decoders.correlated_noise import widen_for_correlation
 from sfumato.estimation.decoders.curve_model import CurveModel, has_curves
 from sfumato.estimation.decoders.decoder import DecoderResult, Pools
-from sfumato.estimation.decoders.tree_model import RootedCells, TreeModel, evidence_without_order
+from sfumato.estimation.decoders.rooted_cells import RootedCells
+from sfumato.estimation.decoders.tree_model import TreeModel
 from sfumato.estimation.decoders.unordered_model import UnorderedModel
+from sfumato.estimation.decoders.unordered_shapes import learn_shapes, make_given_shapes
 from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
@@ -42,6 +44,7 @@ _ROOT_CURVES = 2  # trees hang below this many stiff curves
 _MIN_DECODED_WEIGHT = 0.001
 _MIN_AVERAGED_WEIGHT = 0.005
 _MAX_GAIN = 300.0
+_NO_ORDER = UnorderedModel.title
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,23 +69,31 @@ def build_models(
     if root is not None:
         yield _build_model_below(shares, root)
     if np.unique(shares.group_of).size > 1:
-        yield UnorderedModel("no order", shares, mechanism, tally, belief=_BELIEF_UNORDERED)
+        yield UnorderedModel(shares, mechanism, tally, belief=_BELIEF_UNORDERED)
     even = RootedCells.below(shares, np.ones(shares.size))
-    yield TreeModel("neighbours", even, belief=_BELIEF_TREES, unordered_belief=_BELIEF_UNORDERED)
-    if not has_curves(shares.layout):
-        return
+    unordered = make_given_shapes(even, belief=_BELIEF_UNORDERED / 2)
+    unordered += learn_shapes(even, belief=_BELIEF_UNORDERED / 2)
+    yield TreeModel("neighbours", even, belief=_BELIEF_TREES, unordered=unordered)
+    if has_curves(shares.layout):
+        yield from _build_curves(shares)
+
+
+def _build_curves(shares: CellShares) -> Iterator[ShareModel]:
+    """Yield smooth curves, and trees below the stiff ones under which cells are most likely."""
     curves = CurveModel("smooth curve", shares, belief=_BELIEF_CURVES)
     yield curves
-    rooted: list[tuple[float, int, RootedCells, float]] = []
+    roots = []
     for curve in curves.stiff_curves():
         cells = RootedCells.below(shares, curve.intensities)
-        evidence = float(evidence_without_order(cells).max()) + curve.cost
-        rooted.append((evidence, len(rooted), cells, curve.cost))
-    belief = _BELIEF_BELOW_CURVES / len(rooted) / 2
-    for _, _, cells, cost in sorted(rooted, reverse=True)[:_ROOT_CURVES]:
-        yield TreeModel(
-            "smooth curve with peaks", cells, belief=belief, unordered_belief=belief, cost=cost
-        )
+        unordered = make_given_shapes(cells, belief=_BELIEF_BELOW_CURVES / 2)
+        log_weight = max(shape.log_weight for shape in unordered) + cells.log_unit + curve.cost
+        roots.append((log_weight, curve, cells))
+    roots.sort(key=lambda root: -root[0])
+    belief = _BELIEF_BELOW_CURVES / 2 / len(roots)
+    for _, curve, cells in roots[:_ROOT_CURVES]:
+        unordered = make_given_shapes(cells, belief=belief)
+        title = "smooth curve with peaks"
+        yield TreeModel(title, cells, belief=belief, unordered=unordered, cost=curve.cost)
 
 
 def _build_model_below(shares: CellShares, root: Floats) -> TreeModel:
@@ -90,7 +101,8 @@ def _build_model_below(shares: CellShares, root: Floats) -> TreeModel:
     intensities = np.maximum(intensities / max(intensities.mean(), _TINY), _MIN_ROOT)
     cells = RootedCells.below(shares, intensities)
     belief = _BELIEF_ROOT / 2
-    return TreeModel("like the root", cells, belief=belief, unordered_belief=belief)
+    unordered = make_given_shapes(cells, belief=belief)
+    return TreeModel("like the root", cells, belief=belief, unordered=unordered)
 
 
 def average_models(models: list[ShareModel]) -> Average:
@@ -111,7 +123,10 @@ def average_models(models: list[ShareModel]) -> Average:
     for log_weight, title, decoded in parts:
         weight = math.exp(log_weight - total)
         theta += weight * decoded.theta
-        weight_of[title] = weight_of.get(title, 0.0) + weight
+        parts_of_title = {title: 1 - decoded.unordered_part, _NO_ORDER: decoded.unordered_part}
+        for each, part in parts_of_title.items():
+            if part > 0:
+                weight_of[each] = weight_of.get(each, 0.0) + weight * part
     return Average(theta, weight_of)
 
 

@@ -12,30 +12,26 @@ another: then the cells' intensities are relative to it.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 
 from sfumato.domains.layout import Circle, Line, Tree
-from sfumato.estimation.decoders.cell_shares import CellShares, Decoded
+from sfumato.estimation.decoders.cell_shares import Decoded
 from sfumato.estimation.decoders.intensities import (
     BinnedPosterior,
-    Floats32,
-    IntensityScale,
-    Likelihoods,
 )
 from sfumato.estimation.decoders.prediction_pool import PredictionPool
+from sfumato.estimation.decoders.rooted_cells import RootedCells
 from sfumato.estimation.decoders.transitions import (
     PeaksAboveDust,
     Roughness,
-    Transitions,
     TreeShape,
 )
 from sfumato.estimation.decoders.tree_passes import UpwardPass
-from sfumato.foundation.arrays import Floats
+from sfumato.estimation.decoders.unordered_shapes import UnorderedShape
 
-__all__ = ["RootedCells", "TreeModel", "evidence_without_order"]
+__all__ = ["TreeModel"]
 
 _EVEN = tuple(Roughness(b) for b in (0.03, 0.1, 0.2, 0.3, 0.45, 0.65, 0.95))
 _PLANE_SHAPES: tuple[TreeShape, ...] = (
@@ -55,8 +51,6 @@ _ROW_SHAPES: tuple[TreeShape, ...] = (
     *(Roughness(0.4, 0.7, level) for level in (10, 12)),
     *(PeaksAboveDust(share, 0.15, b) for share in (0.8, 0.95) for b in (0.1, 0.4)),
 )
-_UNORDERED_SPREADS = (0.03, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0)
-_UNORDERED_PEAKS = ((0.8, 0.15), (0.95, 0.15), (0.95, 0.0), (0.99, 0.0))
 
 _POOLED_TREES = 16
 _MAX_POOLED_SHAPES = 20
@@ -64,63 +58,12 @@ _POOLED_WEIGHT = 0.97  # the shapes with the largest weights are pooled, up to t
 _TREES_FOR_EVIDENCE = ((5_000, 4), (12_000, 2))  # (most cells, trees); one tree for more cells
 _WITHIN_REACH = 4.0  # nats below the best shape, at which one tree's evidence is enough
 _MAX_EXTRA_LEVELS = 2  # trees with other offsets may have one level more along each axis
-_MIN_ROOT = 0.02  # relative to the root's maximum; smaller cells do not shape the scale
-
-
-@dataclass(frozen=True, eq=False)
-class RootedCells:
-    """Shares relative to a root, with their likelihoods on a scale of intensities."""
-
-    shares: CellShares
-    root: Floats
-    y: Floats
-    s: Floats
-    scale: IntensityScale
-    likelihoods: Likelihoods
-    transitions: Transitions
-
-    @classmethod
-    def below(cls, shares: CellShares, root: Floats) -> "RootedCells":
-        """Divide the shares by a root whose mean is 1."""
-        y = shares.y / root
-        s = shares.s / root
-        is_visible = root > _MIN_ROOT * root.max()
-        scale = IntensityScale.spanning(y[is_visible], s[is_visible], y.size)
-        likelihoods = Likelihoods.of_shares(y, s, scale)
-        return cls(shares, root, y, s, scale, likelihoods, Transitions(scale))
-
-    @cached_property
-    def at_root(self) -> Floats32:
-        """The distribution of a node whose intensity is that of the root."""
-        return self.scale.at(1.0)
-
-    @cached_property
-    def log_unit(self) -> float:
-        """What to add to log densities of ``likelihoods.rows`` for the density of the shares."""
-        return self.likelihoods.log_scale - float(np.log(self.root).sum())
-
-    def predict_unordered(self) -> list[Floats32]:
-        """Return what each shape without order predicts for every cell."""
-        at_root = self.at_root
-        spreads = [at_root @ self.transitions.with_edges(b) for b in _UNORDERED_SPREADS]
-        peaks = [at_root @ self.transitions.peaks(*parameters) for parameters in _UNORDERED_PEAKS]
-        return spreads + peaks
-
-    def log_density(self, prediction: Floats32) -> float:
-        """Return the log density of the shares if every cell has this distribution."""
-        return float(np.log(self.likelihoods.rows @ prediction).sum(dtype=np.float64))
-
-
-def evidence_without_order(cells: RootedCells) -> Floats:
-    """Return the log evidence of each shape of cells without order, around the root."""
-    predictions = cells.predict_unordered()
-    return np.array([cells.log_density(w) + cells.log_unit for w in predictions])
 
 
 class TreeModel:
     """Trees below a root, and cells without order below it.
 
-    ``belief``: the belief in trees. ``unordered_belief``: the belief in cells without order.
+    ``belief``: the belief in trees. ``unordered``: the shapes of cells without order.
     ``cost``: the log evidence of the root itself.
     """
 
@@ -130,7 +73,7 @@ class TreeModel:
         cells: RootedCells,
         *,
         belief: float,
-        unordered_belief: float,
+        unordered: Sequence[UnorderedShape],
         cost: float = 0.0,
     ) -> None:
         self.title = title
@@ -140,12 +83,10 @@ class TreeModel:
         ]
         self._level_count = len(self._evidence_trees[0]) + _MAX_EXTRA_LEVELS
         self._shapes = self._possible_shapes()
-        self._unordered = cells.predict_unordered()
-        trees = np.array(self._tree_evidence())
-        unordered = np.array([cells.log_density(w) for w in self._unordered])
-        trees += math.log(belief / trees.size)
-        unordered += math.log(unordered_belief / unordered.size)
-        self._log_weights = np.concatenate([trees, unordered]) + cells.log_unit + cost
+        self._unordered = unordered
+        trees = np.array(self._tree_evidence()) + math.log(belief / len(self._shapes))
+        log_weights = np.append(trees, [shape.log_weight for shape in unordered])
+        self._log_weights = log_weights + cells.log_unit + cost
         self.log_weight = float(np.logaddexp.reduce(self._log_weights))
 
     def decode(self) -> Decoded:
@@ -154,9 +95,11 @@ class TreeModel:
         rows = cells.likelihoods.rows
         pool = PredictionPool(rows)
         number = 0
+        unordered_part = 0.0
         for index, weight in self._weights_to_pool():
             if index >= len(self._shapes):
-                prediction = self._unordered[index - len(self._shapes)]
+                unordered_part += weight
+                prediction = self._unordered[index - len(self._shapes)].prediction
                 pool.add(np.broadcast_to(prediction, rows.shape), weight)
                 continue
             tree_count = max(1, round(_POOLED_TREES * weight))
@@ -169,7 +112,10 @@ class TreeModel:
         posterior = BinnedPosterior.from_prior(
             cells.scale, prior, rows, cells.y, cells.s, cells.root
         )
-        return cells.shares.decode(posterior, gain)
+        decoded = cells.shares.decode(posterior, gain)
+        if np.ptp(cells.root) > 0:  # without order below a curve, places matter
+            return decoded
+        return replace(decoded, unordered_part=unordered_part)
 
     def _weights_to_pool(self) -> list[tuple[int, float]]:
         """Return the index and the weight of each shape to pool."""

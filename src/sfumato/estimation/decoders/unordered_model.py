@@ -4,14 +4,13 @@ Groups are blocks whose shares are known, or symbols that the context protects i
 Their cells may lie anywhere, so models of neighbours cannot know what they have in common.
 """
 
-import math
-
 import numpy as np
 
 from sfumato.estimation.decoders.cell_shares import CellShares, Decoded
 from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes
 from sfumato.estimation.decoders.halves import mix_with_projection
-from sfumato.estimation.decoders.tree_model import RootedCells, evidence_without_order
+from sfumato.estimation.decoders.rooted_cells import RootedCells
+from sfumato.estimation.decoders.unordered_shapes import learn_shapes, make_given_shapes
 from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import Mechanism
 from sfumato.tally import Tally
@@ -28,24 +27,27 @@ class UnorderedModel:
     that reason, the density of the shares under the learnt shape would be too large an evidence.
     """
 
+    title = "no order"
+
     def __init__(
-        self, title: str, shares: CellShares, mechanism: Mechanism, tally: Tally, *, belief: float
+        self, shares: CellShares, mechanism: Mechanism, tally: Tally, *, belief: float
     ) -> None:
-        self.title = title
         self._shares = shares
         self._mechanism = mechanism
         self._tally = tally
         root = _group_means(shares)
-        evidence = evidence_without_order(RootedCells.below(shares, root))
-        log_belief = math.log(belief / evidence.size)
-        self.log_weight = float(np.logaddexp.reduce(evidence)) + log_belief
-        self.log_weight += _cost_of_means(shares, root)
+        cells = RootedCells.below(shares, root)
+        shapes = make_given_shapes(cells, belief=belief / 2) + learn_shapes(
+            cells, belief=belief / 2
+        )
+        self.log_weight = float(np.logaddexp.reduce([shape.log_weight for shape in shapes]))
+        self.log_weight += cells.log_unit + _cost_of_means(shares, root)
 
     def decode(self) -> Decoded:
         """Return the estimate of empirical Bayes."""
         decoded = mix_with_projection(EmpiricalBayes(), self._mechanism, self._tally)
         theta = decoded.frequencies[self._shares.symbols] / self._shares.mean_share
-        return Decoded(theta)
+        return Decoded(theta, unordered_part=1.0)
 
 
 def _group_means(shares: CellShares) -> Floats:
