@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.browser import OpenPage, open_page, require_page
-from sfumato.cli.console import notify, print_csv, say, show_row_count
+from sfumato.cli.console import notify, print_csv, say, show_row_count, show_status
 from sfumato.cli.options import (
     Decoder,
     Json,
@@ -105,7 +105,8 @@ def estimate(
         covariate_values = read_values(covariate, "covariate", loaded_survey.context.domain)
     with show_row_count("counting"):
         tally = count_files(reports, loaded_survey)
-    result = loaded_survey.estimate(tally, decoder=chosen_decoder, covariate=covariate_values)
+    with show_status("decoding"):  # up to half a minute for a million cells
+        result = loaded_survey.estimate(tally, decoder=chosen_decoder, covariate=covariate_values)
     fit = result.fit_result
     rows = result_rows(result)
     # Compute everything before writing anything, because each output may fail.
