@@ -32,7 +32,7 @@ class SpeedCase(NamedTuple):
     gigabytes: float
 
 
-class Cost(NamedTuple):
+class DecodingCost(NamedTuple):
     """What the fastest run took."""
 
     cpu_seconds: float
@@ -86,7 +86,7 @@ def print_speed(decoder: str) -> bool:
     return is_met
 
 
-def measure(speed_case: SpeedCase, decoder: str) -> Cost:
+def measure(speed_case: SpeedCase, decoder: str) -> DecodingCost:
     """Return the cost of the fastest run, and the peak memory of this process."""
     case = speed_case.make_case()
     tally = case.tally(0)
@@ -99,4 +99,4 @@ def measure(speed_case: SpeedCase, decoder: str) -> Cost:
         cpu_seconds.append(time.process_time() - cpu_start)
         elapsed_seconds.append(time.perf_counter() - start)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in kilobytes on Linux
-    return Cost(min(cpu_seconds), min(elapsed_seconds), peak * 1024 / 1e9)
+    return DecodingCost(min(cpu_seconds), min(elapsed_seconds), peak * 1024 / 1e9)
