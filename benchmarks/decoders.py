@@ -55,21 +55,29 @@ RIVALS = (
 
 def main() -> int:
     options = parse_options()
-    figures = DecoderFigures()
     is_good = True
     for decoder in options.decoder:
         if options.speed:
             is_good = print_speed(decoder) and is_good
             continue
         for group in LIMITS if options.group == "all" else [options.group]:
-            cases = cases_of(group, options.counts, options.only)
-            tallies = options.tallies or TALLIES[group]
-            results = measure(cases, decoder, tallies, figures, options.record)
-            if results:
-                title = f"{group}: {decoder}, {tallies} tallies"
-                print_table(title, results, RIVALS)
-                is_good = print_verdicts(group, results) and is_good
+            is_good = judge_group(group, decoder, options) and is_good
     return 0 if is_good else 1
+
+
+def judge_group(group: str, decoder: str, options: argparse.Namespace) -> bool:
+    """Print a table and its verdicts. Return whether the decoder keeps all limits."""
+    cases = cases_of(group, options.counts, options.only)
+    tallies = options.tallies or TALLIES[group]
+    try:
+        results = measure(cases, decoder, tallies, DecoderFigures(), options.record)
+    except ModuleNotFoundError as error:
+        print(f"\n{group}: {error}", flush=True)
+        return False
+    if not results:
+        return True
+    print_table(f"{group}: {decoder}, {tallies} tallies", results, RIVALS)
+    return print_verdicts(group, results)
 
 
 def parse_options() -> argparse.Namespace:
