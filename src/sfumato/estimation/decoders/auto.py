@@ -50,7 +50,7 @@ class Auto(FieldsView):
             if pools.pooling_mask[cells].any():
                 own_errors = np.hypot(mechanism.scores.standard_errors(tally), 1 / tally.reports)
                 shares = CellShares.from_pools(layout, cells, pools, own_errors)
-                return decode_cells(shares, pools, mechanism, tally, root)
+                return decode_cells(shares, pools, mechanism, root)
         return mix_with_projection(EmpiricalBayes(self.covariate), mechanism, tally)
 
     def _layout(self, mechanism: Mechanism) -> tuple[Layout | None, Symbols]:

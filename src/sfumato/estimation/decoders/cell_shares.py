@@ -32,22 +32,22 @@ class ShareModel(Protocol):
     log_weight: float
 
     def decode(self) -> "Decoded":
-        """Return the model's estimate."""
+        """Return the posterior."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """A model's estimate.
+    """What a model makes of the reports.
 
-    ``theta``: the intensities.
+    ``posterior``: the distribution of every intensity.
     ``gain``: to be added to the model's ``log_weight``. Evidence is that of single members of the
     model, such as one tree. A model that decodes with many members at once, and predicts each cell
     from the others better than they do, has gained that difference.
-    ``unordered_part``: the part of the estimate for which it does not matter where cells lie.
+    ``unordered_part``: the part of the posterior for which it does not matter where cells lie.
     """
 
-    theta: Floats
+    posterior: Posterior
     gain: float = 0.0
     unordered_part: float = 0.0
 
@@ -109,10 +109,10 @@ class CellShares:
         """Return the same shares with other standard errors."""
         return replace(self, s=s)
 
-    def decode(self, posterior: Posterior, gain: float = 0.0) -> Decoded:
+    def best_intensities(self, posterior: Posterior) -> Floats:
         """Return the intensities with the smallest expected total variation."""
         weights = self.movable_mask.astype(np.float64)
-        return Decoded(combine_at_levels(posterior, self.group_of, weights, self.totals), gain)
+        return combine_at_levels(posterior, self.group_of, weights, self.totals)
 
     def frequencies(self, pools: Pools, theta: Floats) -> Floats:
         """Return the frequencies of all symbols, given the intensities of the cells."""

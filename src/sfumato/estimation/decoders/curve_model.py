@@ -25,7 +25,10 @@ from sfumato.foundation.arrays import Floats, Symbols
 
 __all__ = ["CurveModel", "RootCurve", "has_curves"]
 
-_TAUS = (0.1, 1.0, 3.2, 10.0, 31.6, 100.0, 316.0)
+_BELIEF_OF_TAU = {0.1: 1.0, 1.0: 1.0, 3.2: 1.0, 10.0: 1.0, 31.6: 0.35, 100.0: 0.1, 316.0: 0.04}
+"""The scales τ and the belief in each, relative to the first. Wild curves are rarer, and if reports
+say little, a wild curve by chance does more harm than a stiff one."""
+
 _FEW_COEFFICIENTS = 12
 _MANY_COEFFICIENTS = 40
 _STIFF_TAUS = (3.2, 10.0, 31.6)
@@ -56,15 +59,14 @@ class CurveModel:
         self._shares = shares
         self._variates = SeededVariates("curves")
         self._curves = list(self._fit_curves())
-        log_belief = math.log(belief / len(self._curves))
+        beliefs = np.array([_BELIEF_OF_TAU[curve.tau] for curve in self._curves])
         evidence = np.array([curve.log_evidence for curve in self._curves])
-        self._log_weights = evidence + log_belief
+        self._log_weights = evidence + np.log(belief * beliefs / beliefs.sum())
         self.log_weight = float(np.logaddexp.reduce(self._log_weights))
 
     def decode(self) -> Decoded:
-        """Return the estimate. Curves are mixed by their evidence alone: there is no gain."""
-        posterior = _DrawnPosterior.mix(self._sample_draws(), self._shares)
-        return self._shares.decode(posterior)
+        """Return the mixture. Curves are mixed by their evidence alone: there is no gain."""
+        return Decoded(_DrawnPosterior.mix(self._sample_draws(), self._shares))
 
     def stiff_curves(self) -> Iterator[RootCurve]:
         """Yield the stiff curves with few coefficients."""
@@ -78,7 +80,7 @@ class CurveModel:
     def _fit_curves(self) -> Iterator[CurvePosterior]:
         for basis in self._bases():
             mode = np.zeros(basis.size)
-            for tau in _TAUS:
+            for tau in _BELIEF_OF_TAU:
                 curve = CurvePosterior.fit(basis, tau, mode, self._variates)
                 yield curve
                 mode = curve.mode

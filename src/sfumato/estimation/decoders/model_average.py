@@ -14,7 +14,7 @@ from that for mechanisms whose errors are not.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,13 +23,13 @@ from sfumato.estimation.decoders.cell_shares import CellShares, ShareModel
 from sfumato.estimation.decoders.correlated_noise import widen_for_correlation
 from sfumato.estimation.decoders.curve_model import CurveModel, has_curves
 from sfumato.estimation.decoders.decoder import DecoderResult, Pools
+from sfumato.estimation.decoders.group_means import cost_of_means, group_means
+from sfumato.estimation.decoders.levels import MixedPosterior, Posterior
 from sfumato.estimation.decoders.rooted_cells import RootedCells
-from sfumato.estimation.decoders.tree_model import TreeModel
-from sfumato.estimation.decoders.unordered_model import UnorderedModel
+from sfumato.estimation.decoders.tree_model import TreeModel, tree_shapes
 from sfumato.estimation.decoders.unordered_shapes import learn_shapes, make_given_shapes
 from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import Mechanism
-from sfumato.tally import Tally
 
 __all__ = ["Average", "average_models", "build_models", "decode_cells"]
 
@@ -41,41 +41,50 @@ _BELIEF_ROOT = 0.50  # in addition to the others, which add up to 1
 _MIN_ROOT = 1e-3
 _TINY = 1e-300
 _ROOT_CURVES = 2  # trees hang below this many stiff curves
-_MIN_DECODED_WEIGHT = 0.001
-_MIN_AVERAGED_WEIGHT = 0.005
+_MIN_DECODED_LOG_WEIGHT = math.log(0.001)
+_MIN_AVERAGED_LOG_WEIGHT = math.log(0.005)  # relative to the largest weight
 _MAX_GAIN = 300.0
-_NO_ORDER = UnorderedModel.title
+_NO_ORDER = "no order"
+_NEIGHBOURS = "neighbours"
 
 
 @dataclass(frozen=True, eq=False)
 class Average:
     """The average of several models.
 
-    ``theta``: the intensities.
+    ``posterior``: the distribution of every intensity.
     ``weight_of``: the weight of the models with each title.
     """
 
-    theta: Floats
+    posterior: Posterior
     weight_of: Mapping[str, float]
 
 
-def build_models(
-    shares: CellShares, mechanism: Mechanism, tally: Tally, root: Floats | None = None
-) -> Iterator[ShareModel]:
+def build_models(shares: CellShares, root: Floats | None = None) -> Iterator[ShareModel]:
     """Yield the models for these cells, with their evidence.
 
     ``root``: a share of every symbol that the crowd's may resemble.
     """
     if root is not None:
         yield _build_model_below(shares, root)
-    if np.unique(shares.group_of).size > 1:
-        yield UnorderedModel(shares, mechanism, tally, belief=_BELIEF_UNORDERED)
     even = RootedCells.below(shares, np.ones(shares.size))
     unordered = make_given_shapes(even, belief=_BELIEF_UNORDERED / 2)
     unordered += learn_shapes(even, belief=_BELIEF_UNORDERED / 2)
-    yield TreeModel("neighbours", even, belief=_BELIEF_TREES, unordered=unordered)
+    shapes = tree_shapes(shares.layout)
+    yield TreeModel(_NEIGHBOURS, even, shapes=shapes, belief=_BELIEF_TREES, unordered=unordered)
+    if np.unique(shares.group_of).size > 1:
+        yield _build_groups(shares)
     if has_curves(shares.layout):
         yield from _build_curves(shares)
+
+
+def _build_groups(shares: CellShares) -> TreeModel:
+    """Return a model in which nothing matters but the group of a cell."""
+    means = group_means(shares)
+    cells = RootedCells.below(shares, means)
+    unordered = make_given_shapes(cells, belief=_BELIEF_UNORDERED / 2)
+    unordered += learn_shapes(cells, belief=_BELIEF_UNORDERED / 2)
+    return TreeModel(_NO_ORDER, cells, unordered=unordered, cost=cost_of_means(shares, means))
 
 
 def _build_curves(shares: CellShares) -> Iterator[ShareModel]:
@@ -92,8 +101,14 @@ def _build_curves(shares: CellShares) -> Iterator[ShareModel]:
     belief = _BELIEF_BELOW_CURVES / 2 / len(roots)
     for _, curve, cells in roots[:_ROOT_CURVES]:
         unordered = make_given_shapes(cells, belief=belief)
-        title = "smooth curve with peaks"
-        yield TreeModel(title, cells, belief=belief, unordered=unordered, cost=curve.cost)
+        yield TreeModel(
+            "smooth curve with peaks",
+            cells,
+            shapes=tree_shapes(shares.layout),
+            belief=belief,
+            unordered=unordered,
+            cost=curve.cost,
+        )
 
 
 def _build_model_below(shares: CellShares, root: Floats) -> TreeModel:
@@ -102,43 +117,43 @@ def _build_model_below(shares: CellShares, root: Floats) -> TreeModel:
     cells = RootedCells.below(shares, intensities)
     belief = _BELIEF_ROOT / 2
     unordered = make_given_shapes(cells, belief=belief)
-    return TreeModel("like the root", cells, belief=belief, unordered=unordered)
+    shapes = tree_shapes(shares.layout)
+    return TreeModel("like the root", cells, shapes=shapes, belief=belief, unordered=unordered)
 
 
-def average_models(models: list[ShareModel]) -> Average:
-    """Average the models' estimates, by belief, evidence and gain."""
+def average_models(models: Sequence[ShareModel], size: int) -> Average:
+    """Mix the models' posteriors of ``size`` cells, by belief, evidence and gain."""
     log_weights = np.array([model.log_weight for model in models])
-    weights = np.exp(log_weights - np.logaddexp.reduce(log_weights))
-    parts = []
-    for model, weight in zip(models, weights.tolist(), strict=True):
-        if weight > _MIN_DECODED_WEIGHT:
-            decoded = model.decode()
-            gain = min(max(decoded.gain, 0.0), _MAX_GAIN)
-            parts.append((math.log(weight) + gain, model.title, decoded))
-    total = float(np.logaddexp.reduce([log_weight for log_weight, _, _ in parts]))
-    parts = [part for part in parts if part[0] - total > math.log(_MIN_AVERAGED_WEIGHT)]
-    total = float(np.logaddexp.reduce([log_weight for log_weight, _, _ in parts]))
-    theta = np.zeros_like(parts[0][2].theta)
+    log_weights -= np.logaddexp.reduce(log_weights)
+    decoded = []
+    for model, log_weight in zip(models, log_weights.tolist(), strict=True):
+        if log_weight > _MIN_DECODED_LOG_WEIGHT:
+            result = model.decode()
+            gain = min(max(result.gain, 0.0), _MAX_GAIN)
+            decoded.append((log_weight + gain, model.title, result))
+    largest = max(log_weight for log_weight, _, _ in decoded)
+    parts = [part for part in decoded if part[0] - largest > _MIN_AVERAGED_LOG_WEIGHT]
+    weights = np.exp([log_weight - largest for log_weight, _, _ in parts])
+    weights /= weights.sum()
     weight_of: dict[str, float] = {}
-    for log_weight, title, decoded in parts:
-        weight = math.exp(log_weight - total)
-        theta += weight * decoded.theta
-        parts_of_title = {title: 1 - decoded.unordered_part, _NO_ORDER: decoded.unordered_part}
-        for each, part in parts_of_title.items():
+    for weight, (_, title, result) in zip(weights.tolist(), parts, strict=True):
+        # Without order below a curve, places matter. Without order below an even root, they do not.
+        unordered_part = result.unordered_part if title == _NEIGHBOURS else 0.0
+        for each, part in ((title, 1 - unordered_part), (_NO_ORDER, unordered_part)):
             if part > 0:
                 weight_of[each] = weight_of.get(each, 0.0) + weight * part
-    return Average(theta, weight_of)
+    posteriors = [result.posterior for _, _, result in parts]
+    if len(posteriors) == 1:
+        return Average(posteriors[0], weight_of)
+    return Average(MixedPosterior.mix(posteriors, weights.tolist(), size), weight_of)
 
 
 def decode_cells(
-    shares: CellShares,
-    pools: Pools,
-    mechanism: Mechanism,
-    tally: Tally,
-    root: Floats | None = None,
+    shares: CellShares, pools: Pools, mechanism: Mechanism, root: Floats | None = None
 ) -> DecoderResult:
     """Return the average estimate, and the models that carried it."""
     shares = widen_for_correlation(shares, pools, mechanism)
-    average = average_models(list(build_models(shares, mechanism, tally, root)))
+    average = average_models(list(build_models(shares, root)), shares.size)
     weight_of = {title: round(weight, 3) for title, weight in average.weight_of.items()}
-    return DecoderResult(shares.frequencies(pools, average.theta), {"models": weight_of})
+    theta = shares.best_intensities(average.posterior)
+    return DecoderResult(shares.frequencies(pools, theta), {"models": weight_of})

@@ -38,6 +38,10 @@ class TreeShape(Protocol):
         """Return the transitions of each level, from the cells to the root."""
         ...
 
+    def fits(self, level_count: int) -> bool:
+        """Whether the shape differs from others in a tree with this number of levels."""
+        ...
+
 
 @dataclass(frozen=True)
 class Roughness:
@@ -61,6 +65,10 @@ class Roughness:
         """Return the transitions of each level, from the cells to the root."""
         return [transitions.with_edges(self.at(level)) for level in range(level_count)]
 
+    def fits(self, level_count: int) -> bool:
+        """Whether the tree is higher than the levels that are smooth."""
+        return self.smooth_levels < level_count
+
 
 @dataclass(frozen=True)
 class PeaksAboveDust:
@@ -77,6 +85,10 @@ class PeaksAboveDust:
         """Return the transitions of each level, from the cells to the root."""
         above = transitions.with_edges(self.spread)
         return [transitions.peaks(self.dust_share, self.dust), *[above] * (level_count - 1)]
+
+    def fits(self, level_count: int) -> bool:
+        """Whether the tree has a level."""
+        return level_count > 0
 
 
 @dataclass(frozen=True, eq=False)

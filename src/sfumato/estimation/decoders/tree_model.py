@@ -12,11 +12,10 @@ another: then the cells' intensities are relative to it.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from sfumato.domains.layout import Circle, Line, Tree
+from sfumato.domains.layout import Circle, Layout, Line, Tree
 from sfumato.estimation.decoders.cell_shares import Decoded
 from sfumato.estimation.decoders.intensities import (
     BinnedPosterior,
@@ -31,7 +30,7 @@ from sfumato.estimation.decoders.transitions import (
 from sfumato.estimation.decoders.tree_passes import UpwardPass
 from sfumato.estimation.decoders.unordered_shapes import UnorderedShape
 
-__all__ = ["TreeModel"]
+__all__ = ["TreeModel", "tree_shapes"]
 
 _EVEN = tuple(Roughness(b) for b in (0.03, 0.1, 0.2, 0.3, 0.45, 0.65, 0.95))
 _PLANE_SHAPES: tuple[TreeShape, ...] = (
@@ -63,8 +62,8 @@ _MAX_EXTRA_LEVELS = 2  # trees with other offsets may have one level more along 
 class TreeModel:
     """Trees below a root, and cells without order below it.
 
-    ``belief``: the belief in trees. ``unordered``: the shapes of cells without order.
-    ``cost``: the log evidence of the root itself.
+    ``shapes``: the shapes of trees, which share ``belief``. ``unordered``: the shapes of cells
+    without order. ``cost``: the log evidence of the root itself.
     """
 
     def __init__(
@@ -72,25 +71,27 @@ class TreeModel:
         title: str,
         cells: RootedCells,
         *,
-        belief: float,
+        shapes: Sequence[TreeShape] = (),
+        belief: float = 0.0,
         unordered: Sequence[UnorderedShape],
         cost: float = 0.0,
     ) -> None:
         self.title = title
         self._cells = cells
-        self._evidence_trees = [
-            cells.shares.layout.tree(5 * i + 3) for i in range(self._trees_for_evidence())
-        ]
-        self._level_count = len(self._evidence_trees[0]) + _MAX_EXTRA_LEVELS
-        self._shapes = self._possible_shapes()
         self._unordered = unordered
-        trees = np.array(self._tree_evidence()) + math.log(belief / len(self._shapes))
-        log_weights = np.append(trees, [shape.log_weight for shape in unordered])
+        tree_count = _count_trees_for_evidence(cells.y.size)
+        self._evidence_trees = [cells.shares.layout.tree(5 * i + 3) for i in range(tree_count)]
+        self._level_count = len(self._evidence_trees[0]) + _MAX_EXTRA_LEVELS
+        self._shapes = [shape for shape in shapes if shape.fits(self._level_count)]
+        log_weights = np.array([shape.log_weight for shape in unordered])
+        if self._shapes:
+            trees = np.array(self._tree_evidence()) + math.log(belief / len(self._shapes))
+            log_weights = np.concatenate([trees, log_weights])
         self._log_weights = log_weights + cells.log_unit + cost
         self.log_weight = float(np.logaddexp.reduce(self._log_weights))
 
     def decode(self) -> Decoded:
-        """Return the estimate, and what many trees gain over one."""
+        """Return the posterior, and what many trees gain over one."""
         cells = self._cells
         rows = cells.likelihoods.rows
         pool = PredictionPool(rows)
@@ -112,10 +113,7 @@ class TreeModel:
         posterior = BinnedPosterior.from_prior(
             cells.scale, prior, rows, cells.y, cells.s, cells.root
         )
-        decoded = cells.shares.decode(posterior, gain)
-        if np.ptp(cells.root) > 0:  # without order below a curve, places matter
-            return decoded
-        return replace(decoded, unordered_part=unordered_part)
+        return Decoded(posterior, gain, unordered_part)
 
     def _weights_to_pool(self) -> list[tuple[int, float]]:
         """Return the index and the weight of each shape to pool."""
@@ -125,16 +123,6 @@ class TreeModel:
         pooled = order[: min(count, _MAX_POOLED_SHAPES)]
         total = float(weights[pooled].sum())
         return [(int(index), float(weights[index]) / total) for index in pooled]
-
-    def _possible_shapes(self) -> list[TreeShape]:
-        shapes: Sequence[TreeShape] = _PLANE_SHAPES
-        if isinstance(self._cells.shares.layout, Line | Circle):
-            shapes = _ROW_SHAPES
-        return [
-            shape
-            for shape in shapes
-            if not isinstance(shape, Roughness) or shape.smooth_levels < self._level_count
-        ]
 
     def _tree_evidence(self) -> list[float]:
         """Return the log evidence of each shape, averaged over trees for shapes within reach."""
@@ -146,13 +134,19 @@ class TreeModel:
                     each.append(self._pass_up(shape, tree).log_evidence)
         return [float(np.logaddexp.reduce(each) - math.log(len(each))) for each in evidence]
 
-    def _trees_for_evidence(self) -> int:
-        for most_cells, count in _TREES_FOR_EVIDENCE:
-            if self._cells.shares.size <= most_cells:
-                return count
-        return 1
-
     def _pass_up(self, shape: TreeShape, tree: Tree) -> UpwardPass:
         matrices = shape.matrices(self._cells.transitions, self._level_count)
         rows = self._cells.likelihoods.rows
         return UpwardPass.run(rows, tree, matrices, self._cells.at_root)
+
+
+def tree_shapes(layout: Layout) -> tuple[TreeShape, ...]:
+    """Return the shapes of trees over this layout."""
+    return _ROW_SHAPES if isinstance(layout, Line | Circle) else _PLANE_SHAPES
+
+
+def _count_trees_for_evidence(cell_count: int) -> int:
+    for most_cells, count in _TREES_FOR_EVIDENCE:
+        if cell_count <= most_cells:
+            return count
+    return 1
