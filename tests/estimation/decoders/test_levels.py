@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import gamma
 
-from sfumato.estimation.decoders.levels import combine_at_levels
+from sfumato.estimation.decoders.levels import MixedPosterior, combine_at_levels
 
 
 @dataclass(frozen=True)
@@ -114,3 +114,39 @@ def test_totals_beyond_all_quantiles_are_approached():
     high = combine_at_levels(posterior, group_of, np.ones(2), np.array([100.0]))
     assert low.tolist() == [1.0, 3.0]
     assert high.tolist() == [2.0, 4.0]
+
+
+# --- mixtures -------------------------------------------------------------------------------------
+
+
+def test_mixtures_have_the_quantiles_of_their_distribution():
+    """The distribution function at the quantile is the level, but for the steps of 32 quantiles."""
+    rng = np.random.default_rng(0)
+    shapes = rng.gamma(2, 2, (2, 9)) + 0.3
+    weights = [0.7, 0.3]
+    mixed = MixedPosterior.mix([_Gammas(shapes[0]), _Gammas(shapes[1])], weights, 9)
+    for level in (0.05, 0.3, 0.5, 0.9):
+        theta = mixed.quantiles(np.full(9, level))
+        levels = weights @ np.array([gamma.cdf(theta, each) for each in shapes])
+        assert np.abs(levels - level).max() < 0.03
+
+
+def test_test_detects_averages_of_quantiles():
+    shapes = np.array([0.5, 8.0])
+    average = gamma.ppf(0.9, shapes).mean()
+    assert abs(gamma.cdf(average, shapes).mean() - 0.9) > 0.1
+
+
+def test_mixture_of_equals_has_their_quantiles():
+    posterior = _Gammas(np.array([0.5, 2.0, 9.0]))
+    mixed = MixedPosterior.mix([posterior, posterior], [0.4, 0.6], 3)
+    levels = np.array([0.3, 0.5, 0.8])
+    assert gamma.cdf(mixed.quantiles(levels), posterior.shapes) == pytest.approx(levels, abs=0.02)
+
+
+def test_levels_of_mixtures_may_differ_from_cell_to_cell():
+    posterior = _Gammas(np.full(4, 2.0))
+    mixed = MixedPosterior.mix([posterior, _Gammas(np.full(4, 5.0))], [0.5, 0.5], 4)
+    theta = mixed.quantiles(np.array([0.0, 0.2, 0.7, 1.0]))
+    assert (np.diff(theta) > 0).all()
+    assert np.isfinite(theta).all()
