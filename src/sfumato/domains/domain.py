@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -110,6 +111,10 @@ class Domain:
     @property
     def cells(self) -> Symbols:
         """The symbols that ``layout`` arranges, in its order. ``other`` is not one of them."""
+        return self._numeric_symbols
+
+    @cached_property
+    def _numeric_symbols(self) -> Symbols:
         return numeric_symbols(self._labels, ignore=(self._other,))
 
     def for_edition(self, edition: int) -> Self:

@@ -5,6 +5,7 @@ Requires the ``geo`` extra.
 
 import math
 from collections.abc import Iterable
+from functools import cached_property
 from itertools import pairwise
 from types import ModuleType
 
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.domains.domain import Domain, Label, unknown_value_error
 from sfumato.domains.grid import coordinates
-from sfumato.domains.layout import Nested
+from sfumato.domains.layout import Scattered
 from sfumato.errors import InvalidContext, InvalidSymbols, MissingExtra
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.canonical import Json, require_fields
@@ -104,13 +105,16 @@ class H3Domain(Domain):
         return len(self._cells)
 
     @property
-    def layout(self) -> Nested:
-        """The hierarchy of H3: cells of one parent lie together."""
-        groups = []
-        for resolution in range(self.resolution - 1, -1, -1):
-            _, group_of = np.unique(self.parents(resolution), return_inverse=True)
-            groups.append(group_of.astype(np.int64))
-        return Nested.from_groups(groups, self.cell_count)
+    def layout(self) -> Scattered:
+        """The centres of the cells on the globe."""
+        return Scattered(self._points)
+
+    @cached_property
+    def _points(self) -> Floats:
+        latitudes, longitudes = np.radians(self.centres())
+        x = np.cos(latitudes) * np.cos(longitudes)
+        y = np.cos(latitudes) * np.sin(longitudes)
+        return np.column_stack([x, y, np.sin(latitudes)])
 
     @property
     def cells(self) -> Symbols:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.foundation.arrays import Symbols
+from sfumato.foundation.arrays import Floats, Symbols
 
-__all__ = ["Circle", "Layout", "Line", "Merge", "Nested", "Plane", "Tree"]
+__all__ = ["Circle", "Layout", "Line", "Merge", "Nested", "Plane", "Scattered", "Tree"]
 
 _TILE_BITS = 2  # the first 16 trees of a plane start at all cells of a tile of 4 × 4
 
@@ -187,6 +187,75 @@ class Nested(Layout):
         for depth, group_of in enumerate((*self.levels, everything)):
             tree.extend(_merge_groups(group_of, _scramble(number + 16 * depth)))
         return tree
+
+
+@dataclass(frozen=True, eq=False)
+class Scattered(Layout):
+    """Cells at points in space: hexagons on the globe, stations, towns.
+
+    ``points``: a row of coordinates for each cell. A tree halves the cells again and again, across
+    the direction in which they are furthest apart. Trees see the points from different sides.
+    """
+
+    points: Floats
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """The number of cells."""
+        return int(self.points.shape[0])
+
+    def tree(self, number: int) -> Tree:
+        """Return the tree of the points after a rotation that depends on the number."""
+        coordinates = self.points @ _rotation(self.points.shape[1], number)
+        order: Symbols = np.arange(self.size)
+        starts: Symbols = np.zeros(1, dtype=np.int64)
+        while starts.size < self.size:
+            order, starts = _halve_nodes(coordinates, order, starts)
+        # Nodes of one cell were not halved further: nodes are now single cells, in order, at one
+        # or at two depths. Merge upwards.
+        return _merge_halves(order, self.size)
+
+
+def _halve_nodes(coordinates: Floats, order: Symbols, starts: Symbols) -> tuple[Symbols, Symbols]:
+    """Halve each node, a run of ``order``, at the median of its widest coordinate."""
+    node_count = starts.size
+    sizes = np.diff(np.append(starts, order.size))
+    node_of = np.repeat(np.arange(node_count), sizes)
+    ordered = coordinates[order]
+    widths = np.maximum.reduceat(ordered, starts) - np.minimum.reduceat(ordered, starts)
+    widest = widths.argmax(axis=1)
+    keys = ordered[np.arange(order.size), widest[node_of]]
+    order = order[np.lexsort((keys, node_of))]
+    middles = starts + (sizes + 1) // 2
+    halves = np.column_stack([starts, middles]).ravel()
+    is_empty = np.append(np.diff(halves), order.size - halves[-1]) == 0
+    return order, halves[~is_empty]
+
+
+def _merge_halves(order: Symbols, size: int) -> Tree:
+    """Return the tree whose nodes were halved until each was one cell of ``order``."""
+    sizes_by_depth = [np.array([size])]
+    while sizes_by_depth[-1].max() > 1:
+        sizes = sizes_by_depth[-1]
+        halves = np.column_stack([(sizes + 1) // 2, sizes // 2]).ravel()
+        sizes_by_depth.append(halves[halves > 0])
+    tree = []
+    nodes = order
+    for sizes in sizes_by_depth[-2::-1]:
+        has_second = sizes > 1
+        first = np.cumsum(np.append(0, 1 + has_second[:-1]))
+        second = np.where(has_second, nodes[np.minimum(first + 1, nodes.size - 1)], -1)
+        tree.append(Merge(nodes[first], second))
+        nodes = np.arange(sizes.size)
+    return tree
+
+
+def _rotation(dimensions: int, number: int) -> Floats:
+    """Return an orthogonal matrix that looks random."""
+    seeds = number * dimensions**2 + np.arange(dimensions**2)
+    entries = np.array([_scramble(int(seed)) for seed in seeds]) / 2**31 - 1
+    rotation: Floats = np.linalg.qr(entries.reshape(dimensions, dimensions))[0]
+    return rotation
 
 
 def _merge_groups(group_of: Symbols, seed: int) -> Tree:

@@ -1,10 +1,10 @@
 """Average several models of where people are, by their evidence.
 
 Nobody chooses a model. Each has a belief beforehand and an evidence, the probability density of the
-unbiased shares if the model is true, and the estimate is the average of the models' estimates with
-weights ``belief · evidence``:
+unbiased shares if the model is true. The posterior of a share is the mixture of the models'
+posteriors with weights ``belief · evidence``:
 
-- *no order*: cells are exchangeable, wherever they lie;
+- *no order*: cells are exchangeable, wherever they lie, within their group if there are groups;
 - *neighbours*: cells near each other are alike (``tree_model.py``);
 - *smooth curve*: over a line or a circle (``curve_model.py``);
 - *smooth curve with peaks*: trees, or cells without order, below a stiff curve.
