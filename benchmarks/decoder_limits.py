@@ -33,11 +33,14 @@ def judge_held_out(results: Sequence[CaseResult]) -> Iterator[Verdict]:
 def judge_ordered(results: Sequence[CaseResult]) -> Iterator[Verdict]:
     yield from _mean(results, PREVIOUS, 0.45)
     yield from _worst(results, PREVIOUS, 1.05)
-    on_record = [result for result in results if result.rivals.keys() >= ORDERED_RIVALS]
+    on_record = [result for result in results if result.rivals.keys() & ORDERED_RIVALS]
     if on_record:
         exceptions = [result.name for result in on_record if not _is_near_best(result)]
         text = f"at most 4 cases above 1.10 × the best rival: {len(exceptions)}"
         yield Verdict(len(exceptions) <= 4, f"{text} ({'; '.join(exceptions)})")
+        incomplete = [result.name for result in results if ORDERED_RIVALS - result.rivals.keys()]
+        if incomplete:
+            print(f"Not compared with every rival: {'; '.join(incomplete)}")
 
 
 def judge_maps(results: Sequence[CaseResult]) -> Iterator[Verdict]:
@@ -93,6 +96,6 @@ def _worst(results: Sequence[CaseResult], rival: str, limit: float) -> Iterator[
 
 def _is_near_best(result: CaseResult) -> bool:
     """Return whether the error is at most 1.10 × the best rival's, or both are small."""
-    best = min(result.rivals[rival] for rival in ORDERED_RIVALS)
+    best = min(result.rivals[rival] for rival in ORDERED_RIVALS & result.rivals.keys())
     is_small = best < SMALL_ERROR and result.error <= best + SMALL_DIFFERENCE
     return is_small or result.error <= 1.10 * best
