@@ -37,10 +37,11 @@ def judge_ordered(results: Sequence[CaseResult]) -> Iterator[Verdict]:
     if on_record:
         exceptions = [result.name for result in on_record if not _is_near_best(result)]
         text = f"at most 4 cases above 1.10 × the best rival: {len(exceptions)}"
-        yield Verdict(len(exceptions) <= 4, f"{text} ({'; '.join(exceptions)})")
+        text += f" ({'; '.join(exceptions)})"
         incomplete = [result.name for result in results if ORDERED_RIVALS - result.rivals.keys()]
         if incomplete:
-            print(f"Not compared with every rival: {'; '.join(incomplete)}")
+            text += f"; not compared with every rival: {'; '.join(incomplete)}"
+        yield Verdict(len(exceptions) <= 4, text)
 
 
 def judge_maps(results: Sequence[CaseResult]) -> Iterator[Verdict]:
