@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.domains import Domain, GridDomain, H3Domain, IntegerDomain
-from sfumato.domains.layout import Circle, Line, Merge, Nested, Plane
+from sfumato.domains.layout import Circle, Line, Merge, Nested, Plane, Scattered
 
 NUMBERS = range(21)
 SIZES = [1, 2, 3, 5, 16, 37]
@@ -27,6 +27,8 @@ LAYOUTS = [
     *(Plane(*shape) for shape in SHAPES),
     *(Nested(size, ()) for size in SIZES),
     *(_random_nested(size) for size in SIZES),
+    *(Scattered(np.random.default_rng(size).normal(size=(size, 3))) for size in SIZES),
+    Scattered(np.zeros((5, 2))),  # all at one point
 ]
 every_layout = pytest.mark.parametrize(
     "layout", LAYOUTS, ids=[f"{type(layout).__name__}-{layout.size}" for layout in LAYOUTS]
@@ -261,28 +263,39 @@ def test_other_labels_have_no_layout(domain):
 
 
 @pytest.mark.parametrize("other", [None, "elsewhere"])
-def test_h3_cells_lie_with_their_siblings(other):
-    h3 = pytest.importorskip("h3")
+def test_h3_cells_lie_on_the_globe(other):
+    pytest.importorskip("h3")
     domain = H3Domain.box(7, south=40.6, north=40.9, west=-74.1, east=-73.8, other=other)
     layout = domain.layout
-    cells = domain.labels[: domain.cell_count]
-    assert domain.cells.tolist() == list(range(len(cells)))
-    assert layout.size == len(cells)
-    node_of = np.arange(len(cells))
-    for resolution, level in zip(range(6, -1, -1), layout.levels, strict=False):
-        node_of = level[node_of]
-        parents = [h3.cell_to_parent(cell, resolution) for cell in cells]
-        for parent in set(parents):
-            members = [x for x, each in enumerate(parents) if each == parent]
-            assert np.unique(node_of[members]).size == 1
-        assert np.unique(node_of).size == len(set(parents))
-    for number in range(3):
-        _check_partition(layout.tree(number), layout.size)
+    assert domain.cells.tolist() == list(range(domain.cell_count))
+    assert layout.size == domain.cell_count
+    latitudes, longitudes = domain.centres()
+    assert np.degrees(np.arcsin(layout.points[:, 2])) == pytest.approx(latitudes)
+    east = np.degrees(np.arctan2(layout.points[:, 1], layout.points[:, 0]))
+    assert east == pytest.approx(longitudes)
 
 
-def test_h3_cells_of_one_parent_have_no_groups():
-    h3 = pytest.importorskip("h3")
-    parent = h3.latlng_to_cell(40.7, -74.0, 6)
-    layout = H3Domain(sorted(h3.cell_to_children(parent, 7))).layout
-    assert layout.levels == ()
-    _check_partition(layout.tree(0), 7)
+def test_scattered_nodes_are_compact():
+    """Half-way up, nodes are small compared with nodes of cells that are chosen at random."""
+    points = np.random.default_rng(3).uniform(size=(512, 2))
+    layout = Scattered(points)
+    for number in range(5):
+        node_of = np.arange(512)
+        for merge in layout.tree(number)[:5]:
+            parent_of = np.empty(node_of.max() + 1, dtype=int)
+            parent_of[merge.first] = np.arange(merge.first.size)
+            parent_of[merge.second] = np.arange(merge.first.size)
+            node_of = parent_of[node_of]
+        assert np.bincount(node_of).tolist() == [32] * 16
+        spreads = [points[node_of == node].std(axis=0).max() for node in range(16)]
+        assert max(spreads) < 0.6 * points.std(axis=0).min()
+
+
+def test_scattered_trees_differ():
+    """The first pairs of some trees are not those of others, so that no pair is always split."""
+    points = np.random.default_rng(4).uniform(size=(200, 2))
+    pairs = set()
+    for number in range(16):
+        merge = Scattered(points).tree(number)[0]
+        pairs |= {frozenset(pair) for pair in zip(merge.first, merge.second, strict=True)}
+    assert len(pairs) > 400  # one tree has 100
