@@ -166,8 +166,8 @@ def test_sixteen_trees_of_a_plane_pair_all_neighbours(shape):
     pairs = set().union(*(_pairs_of_cells(layout, number, 2) for number in range(16)))
     cells = np.arange(rows * columns).reshape(shape)
     below = zip(cells[:-1].ravel().tolist(), cells[1:].ravel().tolist(), strict=True)
-    beside = zip(cells[:, :-1].ravel().tolist(), cells[:, 1:].ravel().tolist(), strict=True)
-    assert pairs == {frozenset(pair) for pair in (*below, *beside)}
+    right = zip(cells[:, :-1].ravel().tolist(), cells[:, 1:].ravel().tolist(), strict=True)
+    assert pairs == {frozenset(pair) for pair in (*below, *right)}
 
 
 def test_sixteen_trees_of_a_plane_have_all_offsets():

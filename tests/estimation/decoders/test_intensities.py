@@ -25,7 +25,7 @@ CASES = {
     "uninformative": (1.0, 1e4),
     "uninformative and far": (-5e4, 1e4),
     "tiny error": (0.7, 1e-5),
-    "tiny error beside a bin": (20.0 + 2e-5, 1e-6),
+    "tiny error next to a bin": (20.0 + 2e-5, 1e-6),
 }
 
 
