@@ -23,7 +23,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.fixture
 def few_draws(monkeypatch):
     """Predict from 40 draws: these tests do not compare predictions with real reports."""
-    monkeypatch.setattr("sfumato.planning.predict._MAX_DRAWS", 40)
+    monkeypatch.setattr("sfumato.planning.decoded_forecast._MAX_DRAWS", 40)
 
 
 def designed(context):

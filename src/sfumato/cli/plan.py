@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from sfumato.cli.browser import OpenPage, open_page, require_page
-from sfumato.cli.console import notify, say
+from sfumato.cli.console import notify, say, show_status
 from sfumato.cli.options import (
     Json,
     SurveyFile,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sfumato.planning.target import Measure
     from sfumato.survey import Survey
 
-_DEFAULT_DECODER = "projection"
+_DEFAULT_DECODER = "auto"
 _PEOPLE_COUNTS = (1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -68,9 +68,8 @@ def plan(
             metavar="|".join(DECODER_TABLE),
             autocompletion=lambda: list(DECODER_TABLE),
             help=(
-                "Decoder whose error to predict, if a distribution is given. Default: projection, "
-                "not auto as in other commands, because predicting the error of auto on a large "
-                "map takes tens of seconds."
+                "Decoder whose error to predict, if a distribution is given. Default: auto, as in "
+                "other commands."
             ),
         ),
     ] = None,
@@ -104,24 +103,25 @@ def plan(
     if labels is not None:
         labels_to_sum = [parse_label(label.strip(), domain) for label in split_labels(labels)]
     is_table_requested = people is None and error is None
-    first_plan = make_plan(
-        loaded_survey.context,
-        error=error,
-        people=_PEOPLE_COUNTS[0] if is_table_requested else people,
-        measure=cast("Measure", measure),  # plan() itself rejects unknown names
-        confidence=confidence,
-        distribution=(
-            read_shares(distribution, "distribution", domain)
-            if has_distribution_file
-            else distribution
-        ),
-        labels=labels_to_sum,
-        decoder=cast("DecoderName", decoder or _DEFAULT_DECODER),
-        mechanism=loaded_survey.mechanism,
-    )
-    plans = [first_plan]
-    if is_table_requested:
-        plans += map(first_plan.at, _PEOPLE_COUNTS[1:])
+    shares = distribution
+    if has_distribution_file:
+        shares = read_shares(distribution, "distribution", domain)
+    with show_status("predicting the error") as show:
+        first_plan = make_plan(
+            loaded_survey.context,
+            error=error,
+            people=_PEOPLE_COUNTS[0] if is_table_requested else people,
+            measure=cast("Measure", measure),  # plan() itself rejects unknown names
+            confidence=confidence,
+            distribution=shares,
+            labels=labels_to_sum,
+            decoder=cast("DecoderName", decoder or _DEFAULT_DECODER),
+            mechanism=loaded_survey.mechanism,
+            on_progress=lambda tally_count: show(f"{tally_count:,} tallies drawn and decoded"),
+        )
+        plans = [first_plan]
+        if is_table_requested:
+            plans += map(first_plan.at, _PEOPLE_COUNTS[1:])
     last_plan = plans[-1]
     if decoder not in (None, "unbiased") and last_plan.decoder is None:
         notify(

@@ -22,6 +22,7 @@ from sfumato.foundation.formatting import (
     format_percent,
     format_upper_bound,
 )
+from sfumato.foundation.parallel import Progress
 from sfumato.mechanisms import (
     Mechanism,
     MechanismHolder,
@@ -398,8 +399,9 @@ def plan(
     confidence: float = 0.95,
     distribution: Literal["worst", "uniform"] | ArrayLike | Mapping[Label, float] = "worst",
     labels: Iterable[Label] | Mapping[Label, float] | None = None,
-    decoder: DecoderName = "projection",
+    decoder: DecoderName = "auto",
     mechanism: Mechanism | MechanismHolder | None = None,
+    on_progress: Progress = lambda tally_count: None,
 ) -> Plan:
     """Predict how many people are needed for a given error, or the error for a number of people.
 
@@ -424,10 +426,12 @@ def plan(
     is hardest for it; most distributions are easier. For any other distribution, the measures "tv"
     and "l2" are also predicted for the decoded estimate, and the plan is for that estimate.
     ``labels``: the labels to add up, or a mapping from label to weight; for "total" only.
-    ``decoder``: the name of the decoder for the decoded estimate.
+    ``decoder``: the name of the decoder for the decoded estimate. The default is the decoder that
+    ``estimate`` uses.
     ``mechanism``: the mechanism to plan for. The default is that of the first argument. For a
     context, it is the best closed form or, if no closed form is known, the mechanism with the
     smallest risk among those considered.
+    ``on_progress``: called with the number of tallies drawn and decoded so far.
 
     >>> from sfumato.contexts import Uniform
     >>> colours = plan(Uniform(["red", "green", "blue"], 1), error=0.05)
@@ -459,9 +463,10 @@ def plan(
     )
     risk_bound = lower_bound_risk(context)
     mechanisms = find_mechanisms(context, chosen_mechanism)
-    rows = build_rows(mechanisms, context, target, decoder, risk_bound)
+    on_draw = _DrawCounter(on_progress)
+    rows = build_rows(mechanisms, context, target, decoder, risk_bound, on_draw)
     chosen = _choose_row(rows, chosen_mechanism)
-    rows = _add_figures(rows, chosen, goal, n)
+    rows = _add_figures(_compare_with(chosen, rows), chosen, goal, n)
     return Plan(
         context=context,
         measure=measure,
@@ -474,6 +479,18 @@ def plan(
         chosen=chosen,
         rows=tuple(rows),
     )
+
+
+class _DrawCounter:
+    """Counts draws, and passes on the number of draws so far."""
+
+    def __init__(self, on_progress: Progress) -> None:
+        self._on_progress = on_progress
+        self._draw_count = 0
+
+    def __call__(self) -> None:
+        self._draw_count += 1
+        self._on_progress(self._draw_count)
 
 
 def _check_people(people: int | None) -> int | None:
@@ -508,6 +525,16 @@ def _choose_row(rows: list[PlanRow], custom_mechanism: Mechanism | None) -> str:
     if chosen is None:
         raise NoClosedForm(f"there is no mechanism to plan for: {best.reason}")
     return chosen
+
+
+def _compare_with(chosen: str, rows: list[PlanRow]) -> list[PlanRow]:
+    """Return the rows with fewer draws for all mechanisms but the chosen one."""
+    chosen_row = next(row for row in rows if row.name == chosen)
+    compared_rows = []
+    for row in rows:
+        is_same_mechanism = row.decoded_forecast is chosen_row.decoded_forecast
+        compared_rows.append(row if is_same_mechanism else row.for_comparison())
+    return compared_rows
 
 
 def _add_figures(

@@ -6,8 +6,8 @@ A tally gives two estimates, and a plan treats them separately.
 normal if there are many people. So every predicted error is a constant divided by ``√n``, and
 solving for n gives the number of people needed for a given error.
 
-*The decoded estimate*, which a survey reports. There is no formula for its error, so this module
-draws histograms of reports from ``Qᵀ p`` and decodes them.
+*The decoded estimate*, which a survey reports. There is no formula for its error; see
+``decoded_forecast.py``.
 
 Each prediction has two figures. ``mean_error`` is the mean absolute error of a share or a total,
 the mean TV, or the root mean square for l2. ``error`` is a value that the actual error does not
@@ -26,22 +26,19 @@ maximum is global.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
-from sfumato.estimation import draw_tally
-from sfumato.estimation.decoders import get_decoder
 from sfumato.foundation.arrays import Floats, Symbols
 from sfumato.foundation.notebook import FieldsView
-from sfumato.foundation.simplex import project, total_variation
+from sfumato.foundation.simplex import project
 from sfumato.mechanisms import Mechanism
 from sfumato.planning.target import Target
 
 __all__ = [
     "MAX_PEOPLE",
-    "DecodedForecast",
     "Figures",
     "UnbiasedForecast",
     "argmax_concave",
@@ -56,11 +53,6 @@ MAX_PEOPLE = 10**12
 
 _HALF_NORMAL_MEAN = math.sqrt(2 / math.pi)  # E|Z| of a standard normal Z
 _MAX_COVARIANCE_SIZE = 256  # up to this many symbols, compute the full covariance matrix
-_MIN_DRAWS = 4
-_MAX_DRAWS = 1000
-_MAX_DRAWN_COUNTS = 2**19  # per prediction, unless _MIN_DRAWS draws have more counts
-_PRECISION = 0.015  # target relative standard error of the mean over draws
-_MAX_SECANT_STEPS = 12
 _MAX_UNGROUPED_SIZE = 128  # up to this many symbols, each forms its own group
 _MAX_UNGROUPED_SIZE_WITHOUT_CLASSES = 512  # the same, for mechanisms without row classes
 _MAX_GROUPS = 16  # if there are more row classes, merge them
@@ -143,95 +135,6 @@ class UnbiasedForecast:
         return max(math.ceil(people * (1 - 1e-12)), 1)
 
 
-@dataclass(frozen=True, eq=False)
-class DecodedForecast:
-    """The error of the decoded estimate, predicted by drawing histograms from ``Qᵀ p``."""
-
-    mechanism: Mechanism
-    measure: str
-    confidence: float
-    p: Floats
-    decoder: str
-    _cache: dict[int, Figures] = field(default_factory=dict, repr=False)
-
-    def at(self, people: int) -> Figures:
-        """Return the figures for this number of people.
-
-        The mean error is accurate to about 1.5%, unless that would require more than 1,000 draws or
-        more than half a million drawn counts.
-        """
-        if people not in self._cache:
-            self._cache[people] = self._predict(people)
-        return self._cache[people]
-
-    def people_for(self, error: float, start: int) -> int | None:
-        """Return the approximate number of people needed for this ``error``.
-
-        The number is rounded up to three significant digits. Return ``None`` if even ``MAX_PEOPLE``
-        people are too few. The search uses the secant method on the logarithms of the number of
-        people and of the error. It starts from ``start`` people.
-        """
-        if self.at(MAX_PEOPLE).error > error:
-            return None
-        guess = float(start)
-        slope = -0.5  # the error falls as 1/√people
-        too_few_people = 1.0
-        enough_people = float(MAX_PEOPLE)
-        previous: tuple[float, float] | None = None
-        for _ in range(_MAX_SECANT_STEPS):
-            log_people = math.log(guess)
-            log_excess = math.log(max(self.at(round(guess)).error, 1e-300) / error)
-            if log_excess <= 0:
-                enough_people = guess
-            else:
-                too_few_people = guess
-            if abs(log_excess) < _PRECISION or enough_people <= too_few_people * 1.01:
-                break
-            if previous is not None and log_people != previous[0]:
-                secant = (log_excess - previous[1]) / (log_people - previous[0])
-                slope = min(max(secant, -1.0), -0.05)
-            previous = log_people, log_excess
-            next_log_people = log_people - log_excess / slope
-            if math.log(too_few_people) < next_log_people < math.log(enough_people):
-                guess = math.exp(next_log_people)
-            else:
-                # The secant left the bracket and could cycle, so bisect.
-                guess = math.sqrt(too_few_people * enough_people)
-        if self.at(round(guess)).error > error * (1 + 2 * _PRECISION):
-            guess = enough_people
-        return _round_up_to_three_digits(guess)
-
-    def _predict(self, people: int) -> Figures:
-        errors = self._draw_errors(people)
-        if self.measure == "l2":
-            squares = errors**2
-            mean_square = float(squares.mean())
-            quantile = self._quantile(squares)
-            return Figures(people, math.sqrt(mean_square), math.sqrt(quantile))
-        return Figures(people, float(errors.mean()), self._quantile(errors))
-
-    def _quantile(self, sample: Floats) -> float:
-        variance = float(sample.var(ddof=1))
-        return _gamma_quantile(float(sample.mean()), variance, self.confidence)
-
-    def _draw_errors(self, people: int) -> Floats:
-        decoder = get_decoder(self.decoder)
-        q = self.mechanism.forward(self.p)
-        max_draws = min(max(_MAX_DRAWN_COUNTS // self.mechanism.outputs, _MIN_DRAWS), _MAX_DRAWS)
-        errors: list[float] = []
-        for draw in range(max_draws):
-            tally = draw_tally(self.mechanism, q, people, draw)
-            frequencies = decoder.decode(self.mechanism, tally).frequencies
-            if self.measure == "tv":
-                errors.append(total_variation(frequencies, self.p))
-            else:
-                errors.append(float(np.linalg.norm(frequencies - self.p)))
-            tolerance = _PRECISION * np.mean(errors) * math.sqrt(len(errors))
-            if len(errors) >= _MIN_DRAWS and np.std(errors) <= tolerance:
-                break
-        return np.array(errors)
-
-
 def _variance(mechanism: Mechanism, target: Target) -> float:
     """Return the variance of the least certain share, or of the total, for one person."""
     p = target.p
@@ -289,11 +192,6 @@ def _gamma_quantile(mean: float, variance: float, confidence: float) -> float:
     v = variance / (9 * mean**2)
     root = 1 - v + NormalDist().inv_cdf(confidence) * math.sqrt(v)
     return mean * float(max(root, 0.0)) ** 3
-
-
-def _round_up_to_three_digits(number: float) -> int:
-    unit = 10 ** max(math.floor(math.log10(max(number, 1.0))) - 2, 0)
-    return max(math.ceil(number / unit), 1) * unit
 
 
 # --- the hardest distribution --------------------------------------------------------------------

@@ -12,7 +12,8 @@ from sfumato.errors import ContextMismatch, NoClosedForm, NothingToLearn, Sfumat
 from sfumato.foundation.formatting import format_number
 from sfumato.foundation.notebook import FieldsView
 from sfumato.mechanisms import Mechanism, contains_table, require_people
-from sfumato.planning.predict import MAX_PEOPLE, DecodedForecast, Figures, UnbiasedForecast
+from sfumato.planning.decoded_forecast import COMPARISON, DecodedForecast
+from sfumato.planning.predict import MAX_PEOPLE, Figures, UnbiasedForecast
 from sfumato.planning.target import DECODED_MEASURES, Target
 
 __all__ = ["PlanRow", "build_rows", "find_mechanisms"]
@@ -71,11 +72,17 @@ class PlanRow(FieldsView):
         return self.unbiased if self.decoded_forecast is None else self.decoded
 
     def figures_at(self, people: int) -> Figures:
-        """Return what ``figures`` would be for a different number of people."""
-        forecast = self.decoded_forecast or self.unbiased_forecast
-        if forecast is None:
+        """Return what ``figures`` would be for a different number of people.
+
+        For the decoded estimate, these figures are approximate: they come from few draws. For those
+        of a plan, use ``at``.
+        """
+        n = require_people(people)
+        if self.decoded_forecast is not None:
+            return self.decoded_forecast.near(n, self.decoded)
+        if self.unbiased_forecast is None:
             raise NoClosedForm(self.reason)
-        return forecast.at(require_people(people))
+        return self.unbiased_forecast.at(n)
 
     def at(self, people: int) -> "PlanRow":
         """Return this row with the figures for a number of people."""
@@ -108,6 +115,12 @@ class PlanRow(FieldsView):
             if people is not None:
                 decoded = self.decoded_forecast.at(people)
         return replace(self, unbiased=unbiased, decoded=decoded)
+
+    def for_comparison(self) -> "PlanRow":
+        """Return this row with fewer draws for the figures of the decoded estimate."""
+        if self.decoded_forecast is None:
+            return self
+        return replace(self, decoded_forecast=self.decoded_forecast.with_effort(COMPARISON))
 
     def to_dict(self) -> dict[str, object]:
         """Return the row as ``sfumato plan --json`` prints it."""
@@ -159,10 +172,12 @@ def build_rows(
     target: Target,
     decoder: str,
     risk_bound: float,
+    on_draw: Callable[[], None],
 ) -> list[PlanRow]:
     """Build a row for each mechanism, without figures.
 
     ``risk_bound``: a lower bound on the risk of any mechanism.
+    ``on_draw``: called after each decoded tally.
 
     Mechanisms with the same channel share their forecasts, so nothing is predicted twice.
     """
@@ -176,7 +191,12 @@ def build_rows(
         if twin is not None:
             rows.append(replace(twin, name=name, title=title, reason=""))
             continue
-        row = _build_row(name, title, mechanism, target, decoder, risk_bound)
+        forecast = None
+        if target.p is not None and target.measure in DECODED_MEASURES:
+            forecast = DecodedForecast(
+                mechanism, target.measure, target.confidence, target.p, decoder, on_draw=on_draw
+            )
+        row = _build_row(name, title, mechanism, target, forecast, risk_bound)
         if name == "classical" and math.isinf(context.smallest_epsilon) and context.size > 1:
             row = replace(row, reason=_NO_PROMISE_REASON)
         rows.append(row)
@@ -184,13 +204,13 @@ def build_rows(
 
 
 def _build_row(
-    name: str, title: str, mechanism: Mechanism, target: Target, decoder: str, risk_bound: float
+    name: str,
+    title: str,
+    mechanism: Mechanism,
+    target: Target,
+    decoded_forecast: DecodedForecast | None,
+    risk_bound: float,
 ) -> PlanRow:
-    decoded_forecast = None
-    if target.p is not None and target.measure in DECODED_MEASURES:
-        decoded_forecast = DecodedForecast(
-            mechanism, target.measure, target.confidence, target.p, decoder
-        )
     risk = mechanism.scores.worst_risk()
     risk_ratio = None
     if 0 < risk_bound < math.inf:
