@@ -67,7 +67,7 @@ class Crowd:
 
 
 @dataclass(frozen=True)
-class Case:
+class PlanCase:
     """A plan, and what became of it.
 
     ``kept``: the fraction of tallies that stay within the stated error.
@@ -96,7 +96,7 @@ def crowds() -> list[Crowd]:
     return [Crowd(*crowd) for crowd in product(CONTEXTS, SHAPES, PEOPLE_COUNTS)]
 
 
-def examine(job: tuple[Crowd, str, int, Sequence[str]]) -> list[Case]:
+def examine(job: tuple[Crowd, str, int, Sequence[str]]) -> list[PlanCase]:
     """Predict the error for a crowd by each measure, and compare it with that of tallies."""
     crowd, decoder, tally_count, measures = job
     mechanism = crowd.mechanism()
@@ -107,7 +107,9 @@ def examine(job: tuple[Crowd, str, int, Sequence[str]]) -> list[Case]:
         forecast = DecodedForecast(mechanism, measure, CONFIDENCE, p, decoder).at(crowd.people)
         kept = float(np.mean(errors[measure] <= forecast.error))
         mean_error = mean_of(errors[measure], measure)
-        cases.append(Case(crowd, measure, forecast.error, kept, forecast.mean_error / mean_error))
+        cases.append(
+            PlanCase(crowd, measure, forecast.error, kept, forecast.mean_error / mean_error)
+        )
     return cases
 
 
@@ -132,14 +134,14 @@ def mean_of(errors: Floats, measure: str) -> float:
     return float(np.sqrt(np.mean(errors**2)) if measure == "l2" else errors.mean())
 
 
-def faults(cases: Sequence[Case]) -> list[str]:
+def faults(cases: Sequence[PlanCase]) -> list[str]:
     """Return why the plans fail, if they do."""
-    found = [f"kept too rarely: {case}" for case in cases if case.kept < MIN_KEPT]
+    reasons = [f"kept too rarely: {case}" for case in cases if case.kept < MIN_KEPT]
     mean_kept = float(np.mean([case.kept for case in cases]))
     low, high = MEAN_KEPT
     if not low <= mean_kept <= high:
-        found.append(f"kept in {100 * mean_kept:.2f} % on average")
-    return found
+        reasons.append(f"kept in {100 * mean_kept:.2f} % on average")
+    return reasons
 
 
 def main() -> None:
@@ -164,11 +166,11 @@ def main() -> None:
     for case in cases:
         print(case)
     print(f"kept on average: {100 * np.mean([case.kept for case in cases]):.2f} %")
-    found = faults(cases)
-    for fault in found:
+    fault_list = faults(cases)
+    for fault in fault_list:
         print(fault)
-    print("FAILED" if found else "passed")
-    sys.exit(1 if found else 0)
+    print("FAILED" if fault_list else "passed")
+    sys.exit(1 if fault_list else 0)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from sfumato.foundation.decoder_table import DECODER_TABLE, DecoderName
 from sfumato.foundation.formatting import align_table
 
 if TYPE_CHECKING:
+    from sfumato.foundation.arrays import Floats
     from sfumato.planning import Plan
     from sfumato.planning.target import Measure
     from sfumato.survey import Survey
@@ -103,7 +104,7 @@ def plan(
     if labels is not None:
         labels_to_sum = [parse_label(label.strip(), domain) for label in split_labels(labels)]
     is_table_requested = people is None and error is None
-    shares = distribution
+    shares: str | Floats = distribution
     if has_distribution_file:
         shares = read_shares(distribution, "distribution", domain)
     with show_status("predicting the error") as show:

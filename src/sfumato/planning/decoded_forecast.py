@@ -5,11 +5,11 @@ with the target's confidence for the next tally. Decoders adapt to the reports, 
 very skewed, or come in two clusters, and no family of distributions describes them. The stated
 error is therefore one of the drawn errors: the smallest t for which
 
-    F(t) − 1.7 SE(F(t)) ≥ confidence
+    F(t) − 1.8 SE(F(t)) ≥ confidence
 
-where F(t) estimates the probability of an error of at most t. With 800 draws and a confidence of
+where F(t) estimates the probability of an error of at most t. With 600 draws and a confidence of
 95%, the probability of staying within the stated error is 96% on average, with a standard deviation
-of about 0.6% over draws. So it is hardly ever below 94%.
+of about 0.7% over draws. So it is hardly ever below 94%.
 
 *Strata.* Decoding takes most of the time, and the unbiased estimate almost none. Where that is far
 from p, so is usually the decoded estimate. So draw three times as many tallies as will be decoded,
@@ -39,12 +39,12 @@ __all__ = ["COMPARISON", "SEARCH", "THOROUGH", "DecodedForecast", "Effort", "Err
 
 _FAR_SHARE = 1 / 3
 _STRATUM_SHARES = np.array([_FAR_SHARE, 1 - _FAR_SHARE])
-_MAX_DRAWS = 800
+_MAX_DRAWS = 600
 _MAX_FULLY_DRAWN_SIZE = 320
 """The number of symbols up to which ``_MAX_DRAWS`` tallies are decoded.
 
 Above, the number of draws falls with the cube of the number of symbols. The time for one draw
-grows, and the errors of so many symbols vary less from draw to draw.
+grows, and total errors over more symbols vary less from draw to draw.
 """
 
 _SEARCH_TOLERANCE = 0.005  # of the logarithm of the mean error
@@ -76,13 +76,13 @@ class Effort:
         return max(2 * pairs, self.min_draws)
 
 
-THOROUGH = Effort(1, 16, 1.7)
+THOROUGH = Effort(1, 16, 1.8)
 """For the mechanism that a plan is for."""
 
-COMPARISON = Effort(1 / 8, 8, 0.0)
+COMPARISON = Effort(1 / 6, 8, 0.0)
 """For the mechanisms that it is compared with."""
 
-SEARCH = Effort(1 / 25, 4, 0.0)
+SEARCH = Effort(1 / 20, 4, 0.0)
 """For the search for a number of people, and for the curves of a chart."""
 
 
@@ -194,7 +194,8 @@ class DecodedForecast:
         guess = start
         enough_people: list[int] = []
         for _ in range(_MAX_ROUNDS):
-            guess = _round_up_to_three_digits(self._search.solve_mean(error / ratio, guess))
+            mean_error = error * (1 - _GOAL_TOLERANCE / 2) / ratio
+            guess = _round_up_to_three_digits(self._search.solve_mean(mean_error, guess))
             stated_error = self.at(guess).error
             if stated_error <= error:
                 enough_people.append(guess)
