@@ -9,6 +9,12 @@ from support.command import read_folder
 
 
 @pytest.fixture(autouse=True)
+def few_draws(monkeypatch):
+    """Predict from 16 draws: these tests do not compare predictions with real reports."""
+    monkeypatch.setattr("sfumato.planning.decoded_forecast._MAX_DRAWS", 16)
+
+
+@pytest.fixture(autouse=True)
 def crowd(folder):
     (folder / "crowd.csv").write_text(
         "label,share\npark,0.5\ncafé,0.3\nclinic,0.2\n", encoding="utf-8"
@@ -126,7 +132,7 @@ def test_a_distribution_from_a_file(call, folder):
     assert (found["distribution"], found["estimate"], found["decoder"]) == (
         "given",
         "decoded",
-        "projection",
+        "auto",
     )
     (folder / "counts.csv").write_text(
         "label,count\nclinic,200\npark,500\ncafé,300\n", encoding="utf-8"

@@ -267,14 +267,12 @@ def test_decoded_people_and_error_round_trip(name):
 @pytest.mark.parametrize("measure", ["tv", "l2", "symbol"])
 def test_more_people_never_increase_the_error(distribution, measure):
     context = CONTEXTS["two"]
-    result = plan(context, people=100, distribution=distribution, measure=measure)
+    options = {"distribution": distribution, "measure": measure, "decoder": "projection"}
+    result = plan(context, people=100, **options)
     errors = [result.at(n).error for n in (100, 1600, 25_600)]
     assert errors == sorted(errors, reverse=True)
     assert result.at(100).error == result.error
-    needed = [
-        plan(context, error=e, distribution=distribution, measure=measure).people
-        for e in (0.2, 0.05)
-    ]
+    needed = [plan(context, error=e, **options).people for e in (0.2, 0.05)]
     assert needed[0] < needed[1]
 
 
@@ -559,7 +557,9 @@ def test_too_few_people_names_how_many_are_enough():
 
 @pytest.mark.usefixtures("few_draws")
 def test_unreachable_decoded_goal_is_infeasible():
-    assert not plan(sf.Uniform(50, 0.001), error=1e-6, distribution="uniform").is_feasible
+    context = sf.Uniform(50, 0.001)
+    options = {"distribution": "uniform", "decoder": "projection"}
+    assert not plan(context, error=1e-6, **options).is_feasible
 
 
 @pytest.mark.parametrize(
@@ -629,7 +629,7 @@ def test_weights_scale_a_total():
 @pytest.mark.usefixtures("few_draws")
 def test_summary_names_distribution_and_estimate():
     worst = plan(CONTEXTS["uniform"], people=1000)
-    uniform = plan(CONTEXTS["uniform"], people=1000, distribution="uniform")
+    uniform = plan(CONTEXTS["uniform"], people=1000, distribution="uniform", decoder="projection")
     assert "worst population" in worst.summary()
     assert "unbiased estimate" in worst.summary()
     assert "spread evenly" in uniform.summary()
@@ -648,6 +648,7 @@ def test_summary_names_distribution_and_estimate():
 def test_plans_are_deterministic():
     p = _skewed_distribution(20, 3)
     first, second = (
-        plan(CONTEXTS["high-low"], error=0.05, distribution=p).to_dict() for _ in range(2)
+        plan(CONTEXTS["high-low"], error=0.05, distribution=p, decoder="projection").to_dict()
+        for _ in range(2)
     )
     assert first == second
