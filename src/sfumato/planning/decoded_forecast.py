@@ -47,10 +47,10 @@ Above, the number of draws falls with the cube of the number of symbols. The tim
 grows, and total errors over more symbols vary less from draw to draw.
 """
 
-_SEARCH_TOLERANCE = 0.005  # of the logarithm of the mean error
+_SEARCH_TOLERANCE = 0.03  # of the logarithm of the mean error
 _GOAL_TOLERANCE = 0.02  # a goal is met if the error is at most this fraction below it
 _MAX_SECANT_STEPS = 12
-_MAX_ROUNDS = 4
+_MAX_THOROUGH_STEPS = 4
 _MIN_STEP = 1.01  # the least factor by which a number of people that is too small grows
 _TINY = 1e-300  # avoids the logarithm of 0
 
@@ -183,28 +183,28 @@ class DecodedForecast:
         The number is rounded up to three significant digits. Return ``None`` if even ``MAX_PEOPLE``
         people are too few. The search starts from ``start`` people.
 
-        Search with few draws for the people that have a given mean error. The ratio of the stated
-        error to that mean hardly depends on the number of people, so one or two thorough
-        predictions find it.
+        First find the people that have a given mean error, with few draws. The ratio of the stated
+        error to that mean hardly depends on the number of people, so the result is close. Then take
+        secant steps with all draws.
         """
-        if self._search.at(MAX_PEOPLE).mean_error > error:
-            return None
         rough = self._search.at(start)
+        seems_unreachable = rough.mean_error * math.sqrt(start / MAX_PEOPLE) > error
+        if seems_unreachable and self._search.at(MAX_PEOPLE).mean_error > error:
+            return None
         ratio = rough.error / max(rough.mean_error, _TINY)
-        guess = start
+        guess = _round_up_to_three_digits(self._search.solve_mean(error / ratio, start))
+        steps = _SecantSteps()
         enough_people: list[int] = []
-        for _ in range(_MAX_ROUNDS):
-            mean_error = error * (1 - _GOAL_TOLERANCE / 2) / ratio
-            guess = _round_up_to_three_digits(self._search.solve_mean(mean_error, guess))
+        for _ in range(_MAX_THOROUGH_STEPS):
             stated_error = self.at(guess).error
             if stated_error <= error:
                 enough_people.append(guess)
                 if guess == 1 or stated_error >= error * (1 - _GOAL_TOLERANCE):
                     break
-            new_ratio = stated_error / max(self._search.at(guess).mean_error, _TINY)
-            if new_ratio == ratio:
-                break
-            ratio = new_ratio
+            # Aim at the middle of the tolerance.
+            log_excess = math.log(max(stated_error, _TINY) / error) + _GOAL_TOLERANCE / 2
+            log_people = steps.next_point(math.log(guess), log_excess)
+            guess = _round_up_to_three_digits(min(math.exp(max(log_people, 0.0)), MAX_PEOPLE))
         if enough_people:
             return min(enough_people)
         return self._raise_until_enough(guess, error)
@@ -215,24 +215,18 @@ class DecodedForecast:
         Use the secant method on the logarithms of the number of people and of the error.
         """
         guess = float(start)
-        slope = -0.5  # the error falls as 1/√people
+        steps = _SecantSteps()
         too_few_people = 1.0
         enough_people = float(MAX_PEOPLE)
-        previous: tuple[float, float] | None = None
         for _ in range(_MAX_SECANT_STEPS):
-            log_people = math.log(guess)
             log_excess = math.log(max(self.at(round(guess)).mean_error, _TINY) / mean_error)
             if log_excess <= 0:
                 enough_people = guess
             else:
                 too_few_people = guess
-            if abs(log_excess) < _SEARCH_TOLERANCE or enough_people <= too_few_people * 1.002:
+            if abs(log_excess) < _SEARCH_TOLERANCE or enough_people <= too_few_people * 1.01:
                 break
-            if previous is not None and log_people != previous[0]:
-                secant = (log_excess - previous[1]) / (log_people - previous[0])
-                slope = min(max(secant, -1.0), -0.05)
-            previous = log_people, log_excess
-            next_log_people = log_people - log_excess / slope
+            next_log_people = steps.next_point(math.log(guess), log_excess)
             if math.log(too_few_people) < next_log_people < math.log(enough_people):
                 guess = math.exp(next_log_people)
             else:
@@ -289,6 +283,22 @@ class DecodedForecast:
         if self.measure == "tv":
             return total_variation(frequencies, self.p)
         return float(np.linalg.norm(frequencies - self.p))
+
+
+class _SecantSteps:
+    """The secant method for a decreasing function, which first falls as 1/√people."""
+
+    def __init__(self) -> None:
+        self._slope = -0.5
+        self._last_point: tuple[float, float] | None = None
+
+    def next_point(self, x: float, value: float) -> float:
+        """Return where the function is 0, by its values at x and at the last x."""
+        if self._last_point is not None and x != self._last_point[0]:
+            secant = (value - self._last_point[1]) / (x - self._last_point[0])
+            self._slope = min(max(secant, -1.0), -0.2)
+        self._last_point = x, value
+        return x - value / self._slope
 
 
 def _round_up_to_three_digits(number: float) -> int:
