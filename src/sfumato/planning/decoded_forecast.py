@@ -50,7 +50,6 @@ grows, and total errors over more symbols vary less from draw to draw.
 _SEARCH_TOLERANCE = 0.03  # of the logarithm of the mean error
 _GOAL_TOLERANCE = 0.02  # a goal is met if the error is at most this fraction below it
 _MAX_SECANT_STEPS = 12
-_MAX_THOROUGH_STEPS = 4
 _MIN_STEP = 1.01  # the least factor by which a number of people that is too small grows
 _TINY = 1e-300  # avoids the logarithm of 0
 
@@ -63,11 +62,13 @@ class Effort:
     ``min_draws``: the number of draws in the largest domains; even.
     ``margin``: how many standard errors F(t) must lie above the confidence. With 0, the probability
     of staying within the stated error is right on average over draws, but varies more.
+    ``search_steps``: how often to correct the number of people for a goal.
     """
 
     fraction: float
     min_draws: int
     margin: float
+    search_steps: int
 
     def draw_count(self, size: int) -> int:
         """Return the number of draws for a domain with ``size`` symbols; it is even."""
@@ -76,13 +77,13 @@ class Effort:
         return max(2 * pairs, self.min_draws)
 
 
-THOROUGH = Effort(1, 16, 1.8)
+THOROUGH = Effort(1, 16, margin=1.8, search_steps=4)
 """For the mechanism that a plan is for."""
 
-COMPARISON = Effort(1 / 6, 8, 0.0)
+COMPARISON = Effort(1 / 6, 8, margin=0.0, search_steps=1)
 """For the mechanisms that it is compared with."""
 
-SEARCH = Effort(1 / 20, 4, 0.0)
+SEARCH = Effort(1 / 20, 4, margin=0.0, search_steps=0)
 """For the search for a number of people, and for the curves of a chart."""
 
 
@@ -181,7 +182,8 @@ class DecodedForecast:
         """Return about the smallest number of people for which at most this ``error`` is stated.
 
         The number is rounded up to three significant digits. Return ``None`` if even ``MAX_PEOPLE``
-        people are too few. The search starts from ``start`` people.
+        people are too few. The search starts from ``start`` people. Mechanisms that a plan only
+        compares may miss the goal by a little.
 
         First find the people that have a given mean error, with few draws. The ratio of the stated
         error to that mean hardly depends on the number of people, so the result is close. Then take
@@ -195,7 +197,7 @@ class DecodedForecast:
         guess = _round_up_to_three_digits(self._search.solve_mean(error / ratio, start))
         steps = _SecantSteps()
         enough_people: list[int] = []
-        for _ in range(_MAX_THOROUGH_STEPS):
+        for _ in range(self.effort.search_steps):
             stated_error = self.at(guess).error
             if stated_error <= error:
                 enough_people.append(guess)
@@ -207,6 +209,8 @@ class DecodedForecast:
             guess = _round_up_to_three_digits(min(math.exp(max(log_people, 0.0)), MAX_PEOPLE))
         if enough_people:
             return min(enough_people)
+        if self.effort is not THOROUGH:
+            return guess
         return self._raise_until_enough(guess, error)
 
     def solve_mean(self, mean_error: float, start: int) -> float:

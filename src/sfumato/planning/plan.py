@@ -389,6 +389,10 @@ def _mechanism_cells(row: PlanRow) -> list[str]:
     ]
 
 
+def _ignore_progress(tally_count: int) -> None:
+    """Do nothing; a function with a name, so that plans can be pickled."""
+
+
 @shows_call("sf.plan(context, error=0.05)")
 def plan(
     context: Context | Mechanism | MechanismHolder,
@@ -401,7 +405,7 @@ def plan(
     labels: Iterable[Label] | Mapping[Label, float] | None = None,
     decoder: DecoderName = "auto",
     mechanism: Mechanism | MechanismHolder | None = None,
-    on_progress: Progress = lambda tally_count: None,
+    on_progress: Progress = _ignore_progress,
 ) -> Plan:
     """Predict how many people are needed for a given error, or the error for a number of people.
 
