@@ -100,7 +100,8 @@ def test_the_far_stratum_has_the_larger_errors():
 # --- plans ----------------------------------------------------------------------------------------
 
 
-def test_plan_and_estimate_have_the_same_default_decoder():
+def test_plan_and_estimate_have_the_same_default_decoder(monkeypatch):
+    monkeypatch.setattr("sfumato.planning.decoded_forecast._MAX_DRAWS", 16)
     context = sf.Uniform(4, 1)
     planned = plan(context, people=200_000, distribution="uniform")
     tally = sf.Tally(np.full(4, 50_000), planned.row.mechanism.fingerprint)
