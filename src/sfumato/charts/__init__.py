@@ -1,6 +1,6 @@
 """Charts: described once, drawn on pages, in notebooks, in files and in terminals."""
 
-from sfumato.charts.axis import Axis, linear_axis, log_axis, time_axis
+from sfumato.charts.axis import Axis, label_axis, linear_axis, log_axis, time_axis
 from sfumato.charts.bars import Bar, BarChart
 from sfumato.charts.chart import Chart
 from sfumato.charts.columns import Column, ColumnChart
@@ -27,6 +27,7 @@ __all__ = [
     "SmallMultiples",
     "Square",
     "css_variables",
+    "label_axis",
     "linear_axis",
     "log_axis",
     "time_axis",

@@ -1,11 +1,13 @@
 """Axes: where a number lies on a chart, which numbers are marked, and how they are written."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-__all__ = ["Axis", "linear_axis", "log_axis", "time_axis"]
+from sfumato.foundation.formatting import shorten
+
+__all__ = ["Axis", "label_axis", "linear_axis", "log_axis", "time_axis"]
 
 _DAY = 86_400.0
 _TIME_STEPS = (
@@ -20,13 +22,15 @@ _TIME_STEPS = (
     14 * _DAY,
 )
 _LONG_TIME_STEP = 30 * _DAY
+_MAX_LABEL_LENGTH = 20
 
 
 @dataclass(frozen=True)
 class Axis:
     """An axis from ``low`` to ``high``.
 
-    ``kind``: linear, log or time; times are seconds since 1970, UTC. ``write`` formats a number.
+    ``kind``: linear, log, time or label. Times are seconds since 1970, UTC. On an axis of labels,
+    numbers are positions in a list of labels. ``write`` formats a number.
     """
 
     low: float
@@ -49,6 +53,8 @@ class Axis:
 
     def tick_text(self, tick: float) -> str:
         """Format a tick, without needless zeros after the decimal point."""
+        if self.kind == "label":
+            return self.write(tick)
         text = self.write(tick)
         number = text.rstrip("%")
         unit = text[len(number) :]
@@ -62,6 +68,9 @@ class Axis:
             return _log_ticks(self.low, self.high, count)
         if self.kind == "time":
             return _time_ticks(self.low, self.high, count)
+        if self.kind == "label":
+            ticks = _linear_ticks(self.low, self.high, count)
+            return [tick for tick in ticks if tick == round(tick)]
         return _linear_ticks(self.low, self.high, count)
 
 
@@ -91,6 +100,15 @@ def time_axis(low: float, high: float, title: str = "") -> Axis:
         return f"{moment.day} {moment:%b}"
 
     return Axis(low, high, "time", write, title)
+
+
+def label_axis(labels: Sequence[object], title: str = "") -> Axis:
+    """Return an axis for labels in order: the first is at 0, the next at 1, and so on."""
+
+    def write(position: float) -> str:
+        return shorten(" ".join(str(labels[round(position)]).split()), _MAX_LABEL_LENGTH)
+
+    return Axis(0, max(len(labels) - 1, 1), "label", write, title)
 
 
 def _linear_ticks(low: float, high: float, count: int) -> list[float]:

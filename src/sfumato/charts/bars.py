@@ -21,9 +21,12 @@ _BAR_HEIGHT = 16.0
 _WIDE_ROW = 32.0
 _NARROW_ROW = 48.0
 _AXIS_HEIGHT = 26.0
+_LEGEND_HEIGHT = 26.0
+_RING_RADIUS = 4.5
 
 # The last part of a bar in a terminal: from low to high, ever lighter.
 _SHADES = "▓▒░"
+_TEXT_RING = "◆"
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Bar:
     """A labelled bar, with the interval of its value if there is one.
 
     ``is_accented``: whether it has the accent colour. ``note``: what the reader sees on pointing
-    at it.
+    at it. ``ring``: a second value, which is marked by a ring.
     """
 
     label: str
@@ -40,6 +43,7 @@ class Bar:
     high: float | None = None
     is_accented: bool = False
     note: str = ""
+    ring: float | None = None
 
     @property
     def solid_end(self) -> float:
@@ -52,6 +56,11 @@ class Bar:
         return self.value if self.high is None else max(self.value, self.high)
 
     @property
+    def extent(self) -> float:
+        """The largest number that is drawn."""
+        return self.end if self.ring is None else max(self.end, self.ring)
+
+    @property
     def colour(self) -> str:
         """The name of its colour."""
         return "accent" if self.is_accented else "bar"
@@ -62,21 +71,32 @@ class BarChart(Chart):
     """Horizontal bars from zero, one per row.
 
     ``write`` formats a value. ``maximum`` is the end of the axis; by default, the longest bar.
+    ``legend``: what the bars and the rings show, if there are rings.
     """
 
     title: str
     bars: tuple[Bar, ...]
     write: Callable[[float], str]
     maximum: float | None = None
+    legend: tuple[str, str] | None = None
 
     @property
     def axis(self) -> Axis:
         """The axis below the bars."""
-        longest = max((bar.end for bar in self.bars), default=1.0)
+        longest = max((bar.extent for bar in self.bars), default=1.0)
         return linear_axis(0, self.maximum or longest or 1.0, self.write)
 
     def draw(self, drawing: Drawing) -> float:
         """Draw the bars: labels on the left if there is room, otherwise above their bars."""
+        if self.legend is None:
+            return self._draw_bars(drawing)
+        _draw_legend(drawing, *self.legend)
+        drawing.start_group(dy=_LEGEND_HEIGHT)
+        height = self._draw_bars(drawing)
+        drawing.end_group()
+        return _LEGEND_HEIGHT + height
+
+    def _draw_bars(self, drawing: Drawing) -> float:
         if drawing.width >= _MIN_WIDE_WIDTH:
             return self._draw_wide(drawing)
         return self._draw_narrow(drawing)
@@ -106,9 +126,12 @@ class BarChart(Chart):
 
     def _draw_narrow(self, drawing: Drawing) -> float:
         bottom = _NARROW_ROW * len(self.bars)
+        left = _RING_RADIUS + 1 if self.legend else 0.0  # a ring at either end is drawn whole
+        right = drawing.width - left
         for row in range(len(self.bars)):  # no line crosses the numbers above a bar
-            self._draw_grid(drawing, 0, drawing.width, _NARROW_ROW * row + 21, _NARROW_ROW - 21, 3)
-        self._draw_ticks(drawing, 0, drawing.width, bottom, 3)
+            top = _NARROW_ROW * row + 21
+            self._draw_grid(drawing, left, right - left, top, _NARROW_ROW - 21, 3)
+        self._draw_ticks(drawing, left, right, bottom, 3)
         interval_width = self._interval_width()
         for row, bar in enumerate(self.bars):
             top = _NARROW_ROW * row
@@ -119,7 +142,7 @@ class BarChart(Chart):
             drawing.text(0, top + 15, fit_text(bar.label, label_limit))
             drawing.text(value_end, top + 15, value, anchor="end", bold=True)
             self._draw_interval(drawing, bar, drawing.width, top + 15)
-            self._draw_mark(drawing, bar, 0, drawing.width, top + 31)
+            self._draw_mark(drawing, bar, left, right, top + 31)
             drawing.end_group()
         return bottom + _AXIS_HEIGHT
 
@@ -176,6 +199,9 @@ class BarChart(Chart):
             drawing.fading_rectangle(solid_end, top, end - solid_end, _BAR_HEIGHT, bar.colour)
             drawing.line(end, top + 3, end, top + _BAR_HEIGHT - 3, bar.colour, 1.2)
         drawing.line(value, top - 2, value, top + _BAR_HEIGHT + 2, "ink", 2)
+        if bar.ring is not None:
+            x = left + axis.position(bar.ring) * width
+            drawing.circle(x, middle, _RING_RADIUS, fill="paper", stroke="ink")
 
     def to_text(self, width: int = 80) -> str:
         """Return one line per bar."""
@@ -189,6 +215,10 @@ class BarChart(Chart):
         for bar, label, number in zip(self.bars, labels, numbers, strict=True):
             mark = _text_mark(bar, self.axis, track)
             lines.append(f"{label:>{label_width}}  {mark:<{track}}  {number}".rstrip())
+        if self.legend is not None:
+            bar_label, ring_label = self.legend
+            lines.append(f"{'':{label_width}}  █ {bar_label}"[:width])
+            lines.append(f"{'':{label_width}}  {_TEXT_RING} {ring_label}"[:width])
         return "\n".join(lines)
 
 
@@ -200,4 +230,21 @@ def _text_mark(bar: Bar, axis: Axis, track: int) -> str:
     blurred = end - solid
     for index in range(blurred):
         text += _SHADES[index * len(_SHADES) // blurred]
-    return text
+    if bar.ring is None:
+        return text
+    column = min(round(axis.position(bar.ring) * track), track - 1)
+    text = text.ljust(column + 1)
+    return text[:column] + _TEXT_RING + text[column + 1 :]
+
+
+def _draw_legend(drawing: Drawing, bar_label: str, ring_label: str) -> None:
+    """Draw a bar and a ring with their labels, in one line."""
+    ring_width = 18 + text_width(ring_label, SMALL)
+    bar_text = fit_text(bar_label, drawing.width - 34 - 16 - ring_width, SMALL)
+    drawing.rectangle(0, 4, 13, 10, "bar")
+    drawing.fading_rectangle(13, 4, 13, 10, "bar")
+    drawing.line(19, 2, 19, 16, "ink", 2)
+    drawing.text(34, 13, bar_text, size=SMALL)
+    ring_x = 34 + text_width(bar_text, SMALL) + 16
+    drawing.circle(ring_x + _RING_RADIUS, 9, _RING_RADIUS, fill="paper", stroke="ink")
+    drawing.text(ring_x + 18, 13, ring_label, size=SMALL)

@@ -24,6 +24,7 @@ _TITLE_GAP = 14.0  # between the title of the y-axis and the frame, for half of 
 _AXIS_HEIGHT = 38.0
 _BAND_SHADES = 4  # nested bands, each a little wider and lighter
 _BAND_OPACITY = 0.14
+_DOT_RADIUS = 2.2
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Curve:
     """A line through points, with a band around it if there is one.
 
     ``band``: the points of the low end, then those of the high end. ``dashes``: lengths of dashes
-    and gaps, as in SVG.
+    and gaps, as in SVG. ``is_scatter``: draw the points as dots, without a line. ``notes``: what
+    the reader sees on pointing at each dot.
     """
 
     label: str
@@ -40,6 +42,13 @@ class Curve:
     dashes: str = ""
     is_chosen: bool = False
     band: tuple[Points, Points] | None = None
+    is_scatter: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def thickness(self) -> float:
+        """The width of its line in pixels."""
+        return 3.0 if self.is_chosen else 1.8
 
 
 @dataclass(frozen=True)
@@ -88,11 +97,10 @@ class CurveChart(Chart):
         for rule in self.rules:
             _draw_rule(drawing, frame, rule)
         for curve in self.curves:
-            width = 3.0 if curve.is_chosen else 1.8
-            drawing.start_group(curve.label)
-            for points in frame.place_all(curve.points):
-                drawing.polyline(points, curve.colour, width, dashes=curve.dashes)
-            drawing.end_group()
+            if curve.is_scatter:
+                _draw_dots(drawing, frame, curve)
+            else:
+                _draw_line(drawing, frame, curve)
         for marker in self.markers:
             _draw_marker(drawing, frame, marker)
         return frame.bottom + _AXIS_HEIGHT
@@ -109,8 +117,7 @@ class CurveChart(Chart):
             if x and x + width > drawing.width:
                 x = 0
                 y += _LEGEND_ROW
-            thickness = 3.0 if curve.is_chosen else 1.8
-            drawing.line(x, y - 4, x + 26, y - 4, curve.colour, thickness, dashes=curve.dashes)
+            _draw_sample(drawing, curve, x, y - 4)
             drawing.text(x + 34, y, label, bold=curve.is_chosen)
             x += width
         return y + 6
@@ -148,7 +155,10 @@ class CurveChart(Chart):
         canvas = DotCanvas(width - 10, 16)
         for curve in self.curves:
             points = [(self.x_axis.position(x), self.y_axis.position(y)) for x, y in curve.points]
-            canvas.add_line(points)
+            if curve.is_scatter:
+                canvas.add_dots(points)
+            else:
+                canvas.add_line(points)
         high = self.y_axis.write(self.y_axis.high)
         low = self.y_axis.write(self.y_axis.low)
         lines = [f"{'':9} {line}" for line in canvas.lines()]
@@ -219,6 +229,32 @@ def _crossings(start: tuple[float, float], end: tuple[float, float]) -> list[tup
             share = (edge - start[1]) / (end[1] - start[1])
             crossings.append((share, start[0] + share * (end[0] - start[0]), edge))
     return [(x, y) for _, x, y in sorted(crossings)]
+
+
+def _draw_line(drawing: Drawing, frame: _Frame, curve: Curve) -> None:
+    drawing.start_group(curve.label)
+    for points in frame.place_all(curve.points):
+        drawing.polyline(points, curve.colour, curve.thickness, dashes=curve.dashes)
+    drawing.end_group()
+
+
+def _draw_dots(drawing: Drawing, frame: _Frame, curve: Curve) -> None:
+    notes = curve.notes or (curve.label,) * len(curve.points)
+    for point, note in zip(curve.points, notes, strict=True):
+        x, y = frame.place(*point)
+        drawing.start_group(note)
+        drawing.circle(x, y, _DOT_RADIUS, fill=curve.colour)
+        drawing.end_group()
+
+
+def _draw_sample(drawing: Drawing, curve: Curve, x: float, y: float) -> None:
+    """Draw what a curve looks like, for the legend."""
+    if curve.band is not None:
+        drawing.rectangle(x, y - 6, 26, 12, curve.colour, opacity=2 * _BAND_OPACITY)
+    if curve.is_scatter:
+        drawing.circle(x + 13, y, _DOT_RADIUS, fill=curve.colour)
+    else:
+        drawing.line(x, y, x + 26, y, curve.colour, curve.thickness, dashes=curve.dashes)
 
 
 def _draw_band(drawing: Drawing, frame: _Frame, curve: Curve) -> None:

@@ -67,13 +67,21 @@ class Drawing:
     # --- marks -----------------------------------------------------------------------------------
 
     def rectangle(
-        self, x: float, y: float, width: float, height: float, fill: str, radius: float = 0
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        fill: str,
+        radius: float = 0,
+        *,
+        opacity: float = 1,
     ) -> None:
         """Add a rectangle."""
         rounding = f' rx="{_number(radius)}"' if radius else ""
         self._parts.append(
             f'<rect x="{_number(x)}" y="{_number(y)}" width="{_number(max(width, 0))}" '
-            f'height="{_number(height)}"{rounding} {self._fill(fill)}/>'
+            f'height="{_number(height)}"{rounding} {self._fill(fill, opacity)}/>'
         )
 
     def fading_rectangle(self, x: float, y: float, width: float, height: float, fill: str) -> None:
@@ -119,8 +127,7 @@ class Drawing:
 
     def polygon(self, points: Sequence[tuple[float, float]], fill: str, opacity: float = 1) -> None:
         """Add an area."""
-        see_through = f' fill-opacity="{opacity:g}"' if opacity < 1 else ""
-        self._parts.append(f'<polygon points="{_points(points)}" {self._fill(fill)}{see_through}/>')
+        self._parts.append(f'<polygon points="{_points(points)}" {self._fill(fill, opacity)}/>')
 
     def path(self, commands: str, *, fill: str = "", stroke: str = "", width: float = 1) -> None:
         """Add a path, with commands as in SVG."""
@@ -213,8 +220,9 @@ class Drawing:
             f'<stop offset="1" stop-color="{stop_colour}" stop-opacity=".06"/></linearGradient>'
         )
 
-    def _fill(self, colour: str) -> str:
-        return f'fill="{self.palette[colour]}"'
+    def _fill(self, colour: str, opacity: float = 1) -> str:
+        see_through = f' fill-opacity="{opacity:g}"' if opacity < 1 else ""
+        return f'fill="{self.palette[colour]}"{see_through}'
 
     def _stroke(self, colour: str, width: float, dashes: str) -> str:
         dash_text = f' stroke-dasharray="{dashes}"' if dashes else ""

@@ -30,6 +30,11 @@ class DotCanvas:
         for start, end in itertools.pairwise(points):
             self._add_segment(start, end)
 
+    def add_dots(self, points: Sequence[tuple[float, float]]) -> None:
+        """Draw a dot at each point."""
+        for point in points:
+            self._add_segment(point, point)
+
     def _add_segment(self, start: tuple[float, float], end: tuple[float, float]) -> None:
         columns = 2 * self._width - 1
         rows = 4 * self._height - 1

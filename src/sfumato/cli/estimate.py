@@ -82,6 +82,7 @@ def estimate(
 
     """
     from sfumato.estimation.decoders import get_decoder
+    from sfumato.estimation.model_summary import decoder_with_models
     from sfumato.survey import RESULT_COLUMNS, Survey, result_rows, results_as_json
     from sfumato.tables import count_files, formula_note, table_bytes, table_csv
 
@@ -124,7 +125,9 @@ def estimate(
     else:
         columns = loaded_survey.description.table
         table = format_shares(result, loaded_survey.context.domain, columns)
-        say(f"{plural(result.reports, 'report')}. {fit.verdict}\n\n{table}")
+        decoder_text = decoder_with_models(result.decoder, result.model_summary)
+        say(f"{plural(result.reports, 'report')}. {fit.verdict}")
+        say(f"Decoder: {decoder_text}.\n\n{table}")
         if plot:
             say(f"\n{result.plot().to_text(shutil.get_terminal_size().columns)}")
     note = formula_note(result.labels)

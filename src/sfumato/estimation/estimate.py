@@ -13,10 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.charts import Chart
 from sfumato.domains import Label
 from sfumato.errors import ContextMismatch, InvalidArgument, UnknownLabel, WrongSurvey
+from sfumato.estimation.decoded_chart import draw_decoded
 from sfumato.estimation.decoders import get_decoder
 from sfumato.estimation.decoders.decoder import Decoder
 from sfumato.estimation.estimate_chart import draw_estimate
 from sfumato.estimation.estimate_table import MAX_SYMBOLS_SHOWN, EstimateRow, EstimateTable
+from sfumato.estimation.model_summary import summarize_models
 from sfumato.estimation.top_answers import in_reading_order, most_frequent
 from sfumato.estimation.uncertainty.bootstrap import Bootstrap
 from sfumato.estimation.uncertainty.comparisons import Difference, TopSymbols
@@ -282,6 +284,15 @@ class Estimate:
 
     # --- the decoded estimate, and checks on the reports -----------------------------------------
 
+    @property
+    def model_summary(self) -> str:
+        """The models that carried the decoded estimate, such as "90% smooth curve, 10% neighbours".
+
+        The percentages add up to 100, and at most three models are named. For a decoder that does
+        not average models, it is the decoder's title.
+        """
+        return summarize_models(self.decoder, self.details)
+
     def bootstrap(self, runs: int = 200, *, seed: int = 0, level: float = 0.95) -> Bootstrap:
         """Estimate the error of the decoded frequencies: total variation and standard errors.
 
@@ -354,6 +365,19 @@ class Estimate:
         """
         return draw_estimate(self, self._mechanism.context, self.interval(level), level)
 
+    def plot_decoded(self, *, level: float = 0.95) -> Chart:
+        """Return a chart that shows the decoded and the unbiased estimate together.
+
+        If more than 30 labels have an order, such as ages or incomes, the chart is a curve through
+        the decoded estimate, with the unbiased estimate as dots in a band. Many labels are put in
+        groups of neighbours, and each dot is the mean share of a group. Otherwise, the chart shows
+        the bars of ``plot``, with a ring at the decoded estimate.
+
+        The intervals belong to the unbiased estimate, not to the curve or the rings: the decoded
+        estimate has none.
+        """
+        return draw_decoded(self, self._mechanism.context, self.interval(level), level)
+
     @overload
     def to_html(self, path: None = None, *, title: str | None = None) -> str: ...
     @overload
@@ -412,6 +436,7 @@ class Estimate:
             domain_size=len(self.labels),
             reports=self.reports,
             decoder=self.decoder,
+            model_summary=self.model_summary,
             fingerprint=self.fingerprint,
         )
 

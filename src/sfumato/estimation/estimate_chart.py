@@ -36,12 +36,19 @@ def draw_estimate(estimate: "Estimate", context: Context, bounds: Bounds, level:
 
 
 def draw_bars(
-    estimate: "Estimate", context: Context, bounds: Bounds, level: float, count: int = MAX_BARS
+    estimate: "Estimate",
+    context: Context,
+    bounds: Bounds,
+    level: float,
+    count: int = MAX_BARS,
+    *,
+    marks_decoded: bool = False,
 ) -> BarChart:
     """Return a bar for each of the ``count`` most frequent labels, or for all if there are fewer.
 
     A bar shows the unbiased estimate, because the interval is its own. An estimate outside its
-    interval, for example below zero, is drawn at the nearer end.
+    interval, for example below zero, is drawn at the nearer end. If ``marks_decoded``, a ring is at
+    the decoded estimate.
     """
     low, high = bounds
     shares = np.clip(estimate.unbiased, low, high)
@@ -58,6 +65,10 @@ def draw_bars(
         interval = f"{write(float(low[symbol]))} to {write(float(high[symbol]))}"
         label = answer_name(context.domain, symbol)
         note = f"{label}: {write(share)}, {format_percent(level)} interval {interval}"
+        decoded = None
+        if marks_decoded:
+            decoded = float(estimate.frequencies[symbol])
+            note += f"; decoded {write(decoded)}"
         bars.append(
             Bar(
                 label,
@@ -66,10 +77,14 @@ def draw_bars(
                 float(high[symbol]),
                 bool(is_sensitive[symbol]),
                 note,
+                decoded,
             )
         )
     title = f"Shares of {plural(len(bars), 'answer')}, with {format_percent(level)} intervals"
-    return BarChart(title, tuple(bars), write)
+    if not marks_decoded:
+        return BarChart(title, tuple(bars), write)
+    labels = (f"unbiased, with {format_percent(level)} interval", "decoded")
+    return BarChart(f"{title}, and decoded shares", tuple(bars), write, legend=labels)
 
 
 def draw_map(estimate: "Estimate", domain: GridDomain | H3Domain, bounds: Bounds) -> MapChart:

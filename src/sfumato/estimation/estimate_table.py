@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from sfumato.domains import Label
+from sfumato.estimation.model_summary import decoder_with_models
 from sfumato.foundation.arrays import Arrow, Floats
 from sfumato.foundation.formatting import printable
 from sfumato.foundation.notebook import facts_html
@@ -68,6 +69,7 @@ class EstimateTable:
     ``columns``: frequency, unbiased, standard_error, low and high.
     ``level``: the confidence level of the intervals from low to high.
     ``domain_size``: the number of symbols in the domain.
+    ``model_summary``: the models that carried the decoded estimate.
     """
 
     labels: Sequence[Label]
@@ -76,7 +78,12 @@ class EstimateTable:
     domain_size: int
     reports: int
     decoder: str
+    model_summary: str
     fingerprint: str
+
+    @property
+    def _decoder_text(self) -> str:
+        return decoder_with_models(self.decoder, self.model_summary)
 
     @property
     def _level_percent(self) -> str:
@@ -87,7 +94,7 @@ class EstimateTable:
         labels = [printable(str(label)) for label in self.labels]
         width = max(map(len, [*labels, "label"]))
         legend = (
-            f"{self.reports} reports; frequency: {self.decoder}; "
+            f"{self.reports} reports; frequency: {printable(self._decoder_text)}; "
             f"low and high: {self._level_percent} interval of the unbiased estimate"
         )
         lines = [f"{'label':<{width}}  frequency  unbiased     low    high   ({legend})"]
@@ -109,7 +116,7 @@ class EstimateTable:
         title = f"<p><b>Estimate</b> from {self.reports:,} reports{subset_note}</p>"
         group_headers = (
             '<th rowspan="2" scope="col">label</th>'
-            f'<th scope="colgroup">decoded estimate ({escape(self.decoder)})</th>'
+            f'<th scope="colgroup">decoded estimate ({escape(self._decoder_text)})</th>'
             f'<th colspan="3" scope="colgroup">unbiased, with {self._level_percent} interval</th>'
         )
         headers = "".join(f'<th scope="col">{name}</th>' for name in _SHOWN_COLUMNS)

@@ -42,7 +42,11 @@ prior on a grid of values is too coarse for such groups."""
 
 @dataclass(frozen=True, eq=False)
 class DecoderResult(FieldsView):
-    """Decoded frequencies, and ``details`` about how the decoder arrived at them."""
+    """Decoded frequencies, and ``details`` about how the decoder arrived at them.
+
+    A decoder that averages models may put their weights in ``details["models"]``, by title.
+    ``Estimate.model_summary`` shows them.
+    """
 
     frequencies: Floats
     details: Mapping[str, object] = field(default_factory=dict)

@@ -24,6 +24,7 @@ from sfumato.pages.markup import (
     render,
 )
 from sfumato.pages.report.sections import (
+    both_estimates_section,
     certificate_section,
     estimate_section,
     fakes_section,
@@ -106,6 +107,7 @@ def results_view(
         "hours": _hours_section(reports_by_hour),
         "estimate": estimate_section(survey, estimate),
         "map": map_section(survey, estimate),
+        "decoded": both_estimates_section(survey, estimate),
         "changes": _changes_section(estimate, changes, days),
         "table": table_section(estimate),
         "fakes": fakes_section(survey, estimate),

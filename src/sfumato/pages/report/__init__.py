@@ -8,6 +8,7 @@ from sfumato.foundation.canonical import fingerprint
 from sfumato.pages.label import label_page
 from sfumato.pages.markup import Html, fill, join, offline_document, read_asset
 from sfumato.pages.report.sections import (
+    both_estimates_section,
     certificate_section,
     citation_section,
     estimate_section,
@@ -45,6 +46,7 @@ def report_page(
     sections = [
         map_section(survey, estimate),
         estimate_section(survey, estimate),
+        both_estimates_section(survey, estimate),
         table_section(estimate),
         promise_section(survey),
         certificate_section(survey, certificate),

@@ -7,9 +7,13 @@ from importlib.metadata import version
 
 import numpy as np
 
+from sfumato.charts import CurveChart
 from sfumato.domains import GridDomain, H3Domain
 from sfumato.estimation import Estimate, Manipulation
+from sfumato.estimation.decoded_chart import draw_decoded
+from sfumato.estimation.decoders import Unbiased
 from sfumato.estimation.estimate_chart import answer_name, draw_bars, draw_map, sensitive_mask
+from sfumato.estimation.model_summary import decoder_with_models
 from sfumato.estimation.top_answers import (
     MAX_BARS,
     TopAnswers,
@@ -272,6 +276,44 @@ def _render_formula_note(estimate: Estimate) -> Html:
     return fill('<p class="note">$note</p>', note=note) if note else EMPTY
 
 
+def both_estimates_section(survey: Survey, estimate: Estimate) -> Html:
+    """Show the decoded and the unbiased estimate together, unless they are the same."""
+    if estimate.decoder == Unbiased.name:
+        return EMPTY
+    count = _bar_count(survey)
+    bounds = estimate.interval(0.95)
+    chart = draw_decoded(estimate, survey.context, bounds, 0.95, count)
+    marks = (
+        "A bar is the unbiased estimate, solid up to the low end of its 95% interval; the ring is "
+        "the decoded estimate."
+    )
+    if isinstance(chart, CurveChart):
+        marks = (
+            "A dot is the unbiased estimate, and the band its 95% interval; the line is the "
+            "decoded estimate."
+        )
+        if survey.context.domain.cells.size < survey.context.size:
+            marks += " Answers that have no place in the order are left out."
+    return render(
+        "report/decoded.html",
+        decoder=estimate.decoder,
+        models=_describe_models(estimate),
+        chart=chart_html(chart),
+        marks=marks,
+        chart_file=chart_link(chart, "decoded"),
+    )
+
+
+def _describe_models(estimate: Estimate) -> str:
+    """Say which models carried the decoded estimate, if its decoder averages models."""
+    summary = estimate.model_summary
+    if decoder_with_models(estimate.decoder, summary) == estimate.decoder:
+        return ""
+    if "%" not in summary:
+        return f"The model behind it: {summary}."
+    return f"The models behind it, weighted by the evidence in the reports: {summary}."
+
+
 def map_section(survey: Survey, estimate: Estimate) -> Html:
     """Show the estimate on a map, or return no markup if the answers are not places."""
     domain = survey.context.domain
@@ -318,6 +360,7 @@ def table_section(estimate: Estimate) -> Html:
         shown=shown_count,
         print_note=print_note,
         decoder=estimate.decoder,
+        models=_describe_models(estimate),
         rows=_render_rows(estimate),
     )
 
