@@ -27,6 +27,7 @@ _MAX_ONE_WAY_ERROR = 0.3  # up to this standard error of λ, comparing A with B 
 _OMEGA_FLOOR = 0.1
 """Fraction of the mean |D| that is added to ω to keep it above 0. Tuned on simulated maps of towns,
 where values from 0.03 to 1 performed about equally well."""
+_ROUNDING_ERROR = 1e-12  # estimates that differ by less are equal, and any weight would be noise
 _MIN_SIZE = 2  # fewer reports cannot be split; with fewer symbols, there is nothing to decode
 _KEY = hashlib.sha256(b"sfumato/estimation/halves").digest()
 
@@ -40,8 +41,10 @@ def mix_with_projection(decoder: Decoder, mechanism: Mechanism, tally: Tally) ->
     if tally.reports < _MIN_SIZE or mechanism.inputs < _MIN_SIZE:
         return DecoderResult(projected, {"chosen": "projection"})
     decoded = decoder.decode(mechanism, tally)
-    weight, weight_error = bayes_weight(decoder, mechanism, tally)
-    weight = min(max(weight + weight_error, 0.0), 1.0)
+    weight = 1.0
+    if np.abs(decoded.frequencies - projected).max() > _ROUNDING_ERROR:
+        weight, weight_error = bayes_weight(decoder, mechanism, tally)
+        weight = min(max(weight + weight_error, 0.0), 1.0)
     details = {"chosen": decoder.name, "share": round(weight, 4), **decoded.details}
     return DecoderResult(weight * decoded.frequencies + (1 - weight) * projected, details)
 
