@@ -20,6 +20,7 @@ from sfumato.charts import (
     SmallMultiples,
     Square,
     css_variables,
+    label_axis,
     linear_axis,
     log_axis,
     time_axis,
@@ -62,7 +63,28 @@ COLUMNS = ColumnChart(
     "Reports", (Column(0, 10, "first"), Column(3600, 20)), 3600, lambda count: f"{count:.0f}"
 )
 MULTIPLES = SmallMultiples("Regions", (Panel("north", CHART, "100 reports"), Panel("south", CHART)))
-ALL = (CHART, CURVES, HEAT, COLUMNS, MULTIPLES)
+RINGS = BarChart(
+    "Rings",
+    (Bar("park", 0.3, 0.2, 0.4, ring=0.5), Bar("sea", 0.1, 0.0, 0.2, ring=0.0)),
+    write,
+    legend=("unbiased", "decoded"),
+)
+DOTS = CurveChart(
+    "Dots",
+    (
+        Curve(
+            "unbiased",
+            ((0.0, 0.1), (1.0, 0.2), (2.0, 0.4)),
+            band=(((0.0, 0.0), (1.0, 0.1), (2.0, 0.3)), ((0.0, 0.2), (1.0, 0.3), (2.0, 0.5))),
+            is_scatter=True,
+            notes=("first", "second", "third"),
+        ),
+        Curve("decoded", ((0.0, 0.15), (1.0, 0.2), (2.0, 0.25)), "ink"),
+    ),
+    label_axis(["0 to 9", "10.50 to 19.00", HOSTILE], "answer"),
+    linear_axis(0, 0.5, write, "share"),
+)
+ALL = (CHART, CURVES, HEAT, COLUMNS, MULTIPLES, RINGS, DOTS)
 
 
 def parse(chart, width=820.0):
@@ -264,6 +286,34 @@ def test_text_bars_get_lighter_along_the_interval():
     assert "█▓" not in CHART.to_text(80).splitlines()[2]
 
 
+@pytest.mark.parametrize("width", [340, 820])
+def test_rings_are_at_their_numbers(width):
+    root = parse(RINGS, width)
+    grid = [line for line in root.iter(f"{SVG}line") if "line" in line.get("stroke")]
+    left, right = float(grid[0].get("x1")), float(grid[-1].get("x1"))
+    ticks = len({line.get("x1") for line in grid}) - 1
+    largest = RINGS.axis.ticks(6 if width > 520 else 3)[-1]
+    assert ticks >= 1
+    _, *rings = root.iter(f"{SVG}circle")  # the first is the legend's
+    for ring, bar in zip(rings, RINGS.bars, strict=True):
+        x = left + bar.ring / largest * (right - left)
+        assert float(ring.get("cx")) == pytest.approx(x, abs=0.3)
+        assert float(ring.get("cx")) >= float(ring.get("r"))  # drawn whole
+
+
+def test_axis_reaches_the_last_ring():
+    assert RINGS.axis.high == 0.5
+
+
+def test_rings_are_explained():
+    assert {"unbiased", "decoded"} <= set(texts(parse(RINGS, 340)))
+    lines = RINGS.to_text(60).splitlines()
+    assert lines[-1].endswith("◆ decoded")
+    assert "◆" in lines[0]
+    assert lines[1].split()[1].startswith("◆")
+    assert "◆" not in CHART.to_text(60)
+
+
 # --- axes -----------------------------------------------------------------------------------------
 
 
@@ -348,6 +398,32 @@ def test_bands_lie_around_their_curve():
         heights.append(max(ys) - min(ys))
     assert heights == sorted(heights)
     assert len(heights) == 4
+
+
+def test_dots_are_at_their_points_with_a_note():
+    root = parse(DOTS)
+    groups = [group for group in root.iter(f"{SVG}g") if group.find(f"{SVG}circle") is not None]
+    assert [group.find(f"{SVG}title").text for group in groups] == ["first", "second", "third"]
+    heights = [float(group.find(f"{SVG}circle").get("cy")) for group in groups]
+    assert heights[1] - heights[2] == pytest.approx(2 * (heights[0] - heights[1]), abs=0.2)
+    (line,) = root.iter(f"{SVG}polyline")  # no line through the dots
+    assert line.get("stroke") == "currentColor"
+    ends = [float(point.split(",")[0]) for point in line.get("points").split()]
+    xs = [float(group.find(f"{SVG}circle").get("cx")) for group in groups]
+    assert xs == ends
+
+
+def test_dots_in_terminals_are_not_joined():
+    scatter = CurveChart("x", DOTS.curves[:1], DOTS.x_axis, DOTS.y_axis).to_text(60)
+    assert sum("\u2800" < character <= "\u28ff" for character in scatter) == 3
+
+
+def test_labels_on_an_axis_are_written_as_they_are():
+    axis = DOTS.x_axis
+    assert axis.ticks(8) == [0, 1, 2]
+    assert axis.tick_text(1) == "10.50 to 19.00"  # not without its last zeros
+    assert len(axis.tick_text(2)) <= 20
+    assert label_axis(range(100)).ticks(8) == [0, 20, 40, 60, 80]
 
 
 # --- the others -----------------------------------------------------------------------------------

@@ -57,8 +57,9 @@ def test_the_help_names_every_decoder_and_the_default(call, command):
 def test_the_text_keeps_the_readings_apart(call, reports):
     result = call("estimate", "lunch.toml", reports)
     assert (result.code, result.err) == (0, "")
-    first, blank, above, below, *rows = result.out.splitlines()
+    first, second, blank, above, below, *rows = result.out.splitlines()
     assert first.startswith("200 reports. ")
+    assert re.fullmatch(r"Decoder: auto \(.*(empirical Bayes|projection)\)\.", second)
     assert blank == ""
     assert above.split("  ")[-1].strip() == "unbiased estimate"
     assert above.split()[0] == "share"
@@ -81,9 +82,15 @@ def test_the_text_shows_the_most_frequent_of_many(folder, call):
     (folder / "a.csv").write_text("n\n" + "37\n" * 900 + "3\n" * 100)
     call("privatize", "many.toml", "a.csv", "--column", "n", "-o", "m.csv")
     lines = call("estimate", "many.toml", "m.csv").out.splitlines()
-    assert lines[4].split()[0] == "37"
+    assert "smooth curve" in lines[1] or "neighbours" in lines[1]
+    assert lines[5].split()[0] == "37"
     assert lines[-1] == "… the 20 most frequent of 140 labels; -o FILE.csv writes all."
-    assert len(lines) == 4 + 20 + 1
+    assert len(lines) == 5 + 20 + 1
+
+
+def test_decoders_without_models_go_by_their_name(call, reports):
+    result = call("estimate", "lunch.toml", reports, "--decoder", "projection")
+    assert result.out.splitlines()[1] == "Decoder: projection."
 
 
 @pytest.mark.parametrize("decoder", DECODER_TABLE)
@@ -235,7 +242,7 @@ def test_ordered_labels_are_all_shown_in_order(folder, call):
     )
     (folder / "a.csv").write_text("n\n" + "37\n" * 90 + "30\n" * 10)
     call("privatize", "ages.toml", "a.csv", "--column", "n", "-o", "m.csv")
-    rows = call("estimate", "ages.toml", "m.csv").out.splitlines()[4:]
+    rows = call("estimate", "ages.toml", "m.csv").out.splitlines()[5:]
     assert [row.split()[0] for row in rows] == [str(age) for age in range(18, 78)]
 
 

@@ -19,7 +19,7 @@ from sfumato.pages.promise import promise_facts, promise_sentences
 from sfumato.survey import results_as_json
 from support.survey_results import HOSTILE, simulate_results
 
-SECTIONS = ["estimate", "numbers", "promise", "certificate", "fakes", "cite"]
+SECTIONS = ["estimate", "decoded", "numbers", "promise", "certificate", "fakes", "cite"]
 
 
 class Page(HTMLParser):
@@ -116,7 +116,8 @@ def test_numbers_can_be_downloaded(case, request):
 
 
 @pytest.mark.parametrize(
-    ("case", "names"), [("lunch", ["shares"]), ("checkins", ["map", "shares"])]
+    ("case", "names"),
+    [("lunch", ["shares", "decoded"]), ("checkins", ["map", "shares", "decoded"])],
 )
 def test_charts_can_be_downloaded_as_pictures(case, names, request):
     pattern = r'download="([^"]+)\.svg" href="data:image/svg\+xml;base64,([^"]+)"'
@@ -129,7 +130,7 @@ def test_charts_can_be_downloaded_as_pictures(case, names, request):
 
 
 def test_page_links_nowhere(lunch_page, checkins, hostile):
-    for source, link_count in ((lunch_page, 4), (page_of(checkins), 5), (page_of(hostile), 4)):
+    for source, link_count in ((lunch_page, 5), (page_of(checkins), 6), (page_of(hostile), 5)):
         page = Page(source)
         assert page.having("src") == page.having("action") == []
         assert not {tag for tag, _ in page.elements} & {
@@ -266,6 +267,66 @@ def test_both_estimates_are_explained(lunch_page):
     text = " ".join(Page(lunch_page).text.split())
     assert "The decoded estimate (decoder “auto”) is a distribution" in text
     assert "The unbiased estimate is right on average for each single answer" in text
+
+
+@pytest.fixture(scope="module")
+def ages():
+    """A survey with 100 labels in an order."""
+    people = np.random.default_rng(1).binomial(99, 0.4, 5000)
+    survey = sf.Survey("ages", sf.Uniform(sf.IntegerDomain(100, start=18), 1), title="Your age?")
+    return simulate_results(survey, people)
+
+
+def decoded_part(source):
+    return source[source.index('<details id="decoded"') : source.index('<details id="numbers"')]
+
+
+def test_models_of_the_estimate_are_named(ages):
+    text = " ".join(Page(page_of(ages)).text.split())
+    summary = ages.estimate.model_summary
+    assert "smooth curve" in summary
+    assert text.count(f": {summary}. ") == 2  # above the chart, and above the numbers
+    projected = sf.estimate(
+        ages.survey,
+        sf.Tally(ages.estimate._tally.counts, ages.survey.fingerprint),
+        decoder="projection",
+    )
+    page = report_page(ages.survey, projected, ages.certificate)
+    assert "behind it" not in page
+
+
+def test_decoded_and_unbiased_estimates_are_drawn_together(ages, lunch_page, checkins):
+    curve = decoded_part(page_of(ages))
+    assert "share of each answer" in curve
+    assert curve.count("<circle") == 2 * 101  # two layouts: a dot for each label, and the legend's
+    assert "A dot is the unbiased estimate" in curve
+    assert "no place in the order" not in curve
+    bars = decoded_part(lunch_page)
+    assert bars.count("<circle") == 2 * 6
+    assert "the ring is the decoded estimate" in bars
+    assert decoded_part(page_of(checkins)).count("<circle") == 2 * 11
+    for part in (curve, bars):
+        text = " ".join(Page(part).text.split())
+        assert (
+            "The intervals belong to the unbiased estimate; the decoded estimate has none" in text
+        )
+
+
+def test_answers_outside_the_order_are_mentioned():
+    labels = [*range(100), "no answer"]
+    survey = sf.Survey("scores", sf.Uniform(sf.Domain(labels), 3))
+    page = page_of(simulate_results(survey, np.arange(101).repeat(20)))
+    assert "Answers that have no place in the order are left out." in decoded_part(page)
+
+
+def test_unbiased_estimates_are_not_drawn_twice(lunch):
+    tally = sf.Tally(lunch.estimate._tally.counts, lunch.survey.fingerprint)
+    unbiased = lunch.survey.estimate(tally, decoder="unbiased")
+    assert 'id="decoded"' not in report_page(lunch.survey, unbiased, lunch.certificate)
+
+
+def test_pages_of_ordered_answers_are_small(ages):
+    assert len(decoded_part(page_of(ages)).encode()) < 120_000
 
 
 def test_negative_estimates_are_drawn_at_the_end_of_their_interval(lunch):
