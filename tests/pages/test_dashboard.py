@@ -396,6 +396,26 @@ def test_choosing_a_decoder(show_all, aggregator):
         np.testing.assert_allclose(sorted(frequencies), sorted(expected), rtol=1e-6)
 
 
+def test_decoded_and_unbiased_estimates_are_shown_together(show_all, aggregator):
+    """The section says what the chosen decoder did, stays open, and has no second copy."""
+    page = show_all()
+    unfold(page, "decoded")
+    section = page.locator("#decoded")
+    section.locator("svg:visible").wait_for()
+    assert section.locator("svg:visible circle").count() == 1 + len(PLACES)
+    tally = aggregator.store.tally(LUNCH.fingerprint, LUNCH.mechanism.outputs)
+    summary = LUNCH.estimate(tally).model_summary
+    assert f": {summary}." in section.inner_text()
+    page.get_by_label("Decoder").focus()  # a part that has the focus is not replaced
+    page.get_by_label("Decoder").select_option("likelihood")
+    page.locator("#decoded", has_text="decoder “likelihood”").wait_for()
+    assert "behind it" not in section.inner_text()
+    assert section.locator("svg:visible").count() == 1
+    page.get_by_label("Decoder").select_option("unbiased")
+    page.locator("#numbers", has_text="“unbiased”").wait_for()
+    assert section.count() == 0
+
+
 def test_grids_have_a_map(show_all, aggregator):
     page = show_all(GRID)
     page.locator("#map svg:visible").wait_for()
