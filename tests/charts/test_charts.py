@@ -290,10 +290,9 @@ def test_text_bars_get_lighter_along_the_interval():
 def test_rings_are_at_their_numbers(width):
     root = parse(RINGS, width)
     grid = [line for line in root.iter(f"{SVG}line") if "line" in line.get("stroke")]
-    left, right = float(grid[0].get("x1")), float(grid[-1].get("x1"))
-    ticks = len({line.get("x1") for line in grid}) - 1
+    left = float(grid[0].get("x1"))
+    right = float(grid[-1].get("x1"))
     largest = RINGS.axis.ticks(6 if width > 520 else 3)[-1]
-    assert ticks >= 1
     _, *rings = root.iter(f"{SVG}circle")  # the first is the legend's
     for ring, bar in zip(rings, RINGS.bars, strict=True):
         x = left + bar.ring / largest * (right - left)

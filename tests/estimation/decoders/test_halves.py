@@ -44,6 +44,18 @@ def _naive_share(o, e, p):
     return tried[int(np.argmin(losses))]
 
 
+# --- equal estimates ------------------------------------------------------------------------------
+
+
+def test_equal_estimates_have_no_weight_to_choose():
+    """Where nothing is shrunk, both estimates agree but for rounding, which must not decide."""
+    mechanism = PlainResponse(Uniform(3, 2))
+    for seed in range(20):
+        tally = _draw_tally(mechanism, np.array([0.56, 0.04, 0.40]), 4820, seed)
+        details = mix_with_projection(EmpiricalBayes(), mechanism, tally).details
+        assert (details["chosen"], details["share"]) == ("empirical-bayes", 1.0)
+
+
 # --- the weight -----------------------------------------------------------------------------------
 
 
