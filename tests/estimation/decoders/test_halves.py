@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from sfumato.codes import RandomizedCode
 from sfumato.contexts import Blocks, Uniform
 from sfumato.estimation.decoders import halves
 from sfumato.estimation.decoders.decoder import DecoderResult, Projection
@@ -49,7 +50,7 @@ def _naive_share(o, e, p):
 
 def test_equal_estimates_have_no_weight_to_choose():
     """Where nothing is shrunk, both estimates agree but for rounding, which must not decide."""
-    mechanism = PlainResponse(Uniform(3, 2))
+    mechanism = PlainResponse(Uniform(3, 2), RandomizedCode)
     for seed in range(20):
         tally = _draw_tally(mechanism, np.array([0.56, 0.04, 0.40]), 4820, seed)
         details = mix_with_projection(EmpiricalBayes(), mechanism, tally).details
