@@ -12,7 +12,7 @@ __all__ = ["Label", "are_in_numeric_order", "numeric_symbols"]
 Label = str | int
 """The name of a symbol: text (in Unicode's NFC form) or an integer."""
 
-_NUMBER = re.compile(r"(?<![\d.])-?\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"(?<![\d.,])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 
 
 def are_in_numeric_order(labels: Sequence[Label], ignore: Collection[Label | None] = ()) -> bool:
@@ -23,6 +23,8 @@ def are_in_numeric_order(labels: Sequence[Label], ignore: Collection[Label | Non
     ignored, too.
 
     >>> are_in_numeric_order(["under 18", "18 to 29", "30 to 59", "60 and over", "no answer"])
+    True
+    >>> are_in_numeric_order(["0 to 999", "1,000 to 9,999", "10,000 or more"])
     True
     >>> are_in_numeric_order(["park", "café"])
     False
@@ -43,7 +45,8 @@ def numeric_symbols(labels: Sequence[Label], ignore: Collection[Label | None] = 
         symbols.pop()
     bounds = []
     for symbol in symbols:
-        numbers = [float(text) for text in _NUMBER.findall(str(labels[symbol]))]
+        texts = _NUMBER.findall(str(labels[symbol]))
+        numbers = [float(text.replace(",", "")) for text in texts]
         if not numbers:
             return np.empty(0, dtype=np.int64)
         bounds.append((numbers[0], numbers[-1]))
