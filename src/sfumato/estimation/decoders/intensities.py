@@ -7,8 +7,9 @@ prior is even and the posterior is a piece of the normal density around y. So a 
 wider than s: nothing is rounded to it.
 """
 
+import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ Floats32 = NDArray[np.float32]
 
 _STATE_COUNT = 40  # the atom and 39 bins; 56 bins are better by at most 0.3 %
 _LOWEST_EDGE = 0.05
+_TOP_STEP = 0.1  # in log intensity
 _OUTLIER_LIKELIHOOD = 1e-8  # added to all likelihoods, for shares far from all bins
 _TINY = 1e-290
 _CHUNK_ROWS = 1 << 16
@@ -37,7 +39,9 @@ class IntensityScale:
     def spanning(cls, y: Floats, s: Floats, cell_count: int) -> "IntensityScale":
         """Return a scale for these shares. No intensity is larger than the number of cells."""
         top = min(max(1.05 * y.max(), 4 * float(np.median(s))), 1.05 * cell_count)
-        return cls(np.geomspace(_LOWEST_EDGE, max(top, 40 * _LOWEST_EDGE), _STATE_COUNT))
+        top = max(top, 40 * _LOWEST_EDGE)
+        # There are few scales, so that their transitions can be kept between estimates.
+        return _scale_up_to(math.ceil(math.log(top / _LOWEST_EDGE) / _TOP_STEP))
 
     @cached_property
     def _bounds(self) -> tuple[Floats, Floats]:
@@ -75,6 +79,12 @@ class IntensityScale:
         distribution[upper - 1] = 1 - part
         distribution[upper] = part
         return distribution
+
+
+@lru_cache(maxsize=64)
+def _scale_up_to(steps: int) -> IntensityScale:
+    top = _LOWEST_EDGE * math.exp(steps * _TOP_STEP)
+    return IntensityScale(np.geomspace(_LOWEST_EDGE, top, _STATE_COUNT))
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ class RootedCells:
         is_visible = root > _MIN_ROOT * root.max()
         scale = IntensityScale.spanning(y[is_visible], s[is_visible], y.size)
         likelihoods = Likelihoods.of_shares(y, s, scale)
-        return cls(shares, root, y, s, scale, likelihoods, Transitions(scale))
+        return cls(shares, root, y, s, scale, likelihoods, Transitions.on(scale))
 
     @cached_property
     def at_root(self) -> Floats32:

@@ -7,7 +7,7 @@ in state i; every row has the mean of its parent's state.
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -97,6 +97,12 @@ class Transitions:
 
     scale: IntensityScale
     _matrices: dict[object, Floats32] = field(default_factory=dict, repr=False)
+
+    @staticmethod
+    @lru_cache(maxsize=16)
+    def on(scale: IntensityScale) -> "Transitions":
+        """Return the transitions on a scale. Those of recent scales are kept."""
+        return Transitions(scale)
 
     def with_edges(self, spread: float) -> Floats32:
         """Return the transitions with a spread, and a hundredth of edges."""

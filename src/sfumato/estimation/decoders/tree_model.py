@@ -19,6 +19,7 @@ from sfumato.domains.layout import Circle, Layout, Line, Tree
 from sfumato.estimation.decoders.cell_shares import Decoded
 from sfumato.estimation.decoders.intensities import (
     BinnedPosterior,
+    Floats32,
 )
 from sfumato.estimation.decoders.prediction_pool import PredictionPool
 from sfumato.estimation.decoders.rooted_cells import RootedCells
@@ -27,8 +28,9 @@ from sfumato.estimation.decoders.transitions import (
     Roughness,
     TreeShape,
 )
-from sfumato.estimation.decoders.tree_passes import UpwardPass
+from sfumato.estimation.decoders.tree_passes import UpwardPass, evidence_of_shapes
 from sfumato.estimation.decoders.unordered_shapes import UnorderedShape
+from sfumato.foundation.arrays import Floats
 
 __all__ = ["TreeModel", "tree_shapes"]
 
@@ -85,7 +87,7 @@ class TreeModel:
         self._shapes = [shape for shape in shapes if shape.fits(self._level_count)]
         log_weights = np.array([shape.log_weight for shape in unordered])
         if self._shapes:
-            trees = np.array(self._tree_evidence()) + math.log(belief / len(self._shapes))
+            trees = self._tree_evidence() + math.log(belief / len(self._shapes))
             log_weights = np.concatenate([trees, log_weights])
         self._log_weights = log_weights + cells.log_unit + cost
         self.log_weight = float(np.logaddexp.reduce(self._log_weights))
@@ -124,20 +126,29 @@ class TreeModel:
         total = float(weights[pooled].sum())
         return [(int(index), float(weights[index]) / total) for index in pooled]
 
-    def _tree_evidence(self) -> list[float]:
+    def _tree_evidence(self) -> Floats:
         """Return the log evidence of each shape, averaged over trees for shapes within reach."""
-        evidence: list[list[float]] = [[] for _ in self._shapes]
-        for i, tree in enumerate(self._evidence_trees):
-            best = max((float(np.mean(each)) for each in evidence if each), default=-math.inf)
-            for shape, each in zip(self._shapes, evidence, strict=True):
-                if i == 0 or np.mean(each) > best - _WITHIN_REACH:
-                    each.append(self._pass_up(shape, tree).log_evidence)
-        return [float(np.logaddexp.reduce(each) - math.log(len(each))) for each in evidence]
+        cells = self._cells
+        rows = cells.likelihoods.rows
+        matrices = [self._matrices(shape) for shape in self._shapes]
+        sums = np.full(len(matrices), -math.inf)  # logarithms of sums over trees
+        counts = np.zeros(len(matrices))
+        within_reach = np.arange(len(matrices))
+        for tree in self._evidence_trees:
+            chosen = [matrices[index] for index in within_reach]
+            evidence = evidence_of_shapes(rows, tree, chosen, cells.at_root)
+            sums[within_reach] = np.logaddexp(sums[within_reach], evidence)
+            counts[within_reach] += 1
+            means = sums - np.log(counts)
+            within_reach = np.flatnonzero(means > means.max() - _WITHIN_REACH)
+        return sums - np.log(counts)
+
+    def _matrices(self, shape: TreeShape) -> list[Floats32]:
+        return shape.matrices(self._cells.transitions, self._level_count)
 
     def _pass_up(self, shape: TreeShape, tree: Tree) -> UpwardPass:
-        matrices = shape.matrices(self._cells.transitions, self._level_count)
         rows = self._cells.likelihoods.rows
-        return UpwardPass.run(rows, tree, matrices, self._cells.at_root)
+        return UpwardPass.run(rows, tree, self._matrices(shape), self._cells.at_root)
 
 
 def tree_shapes(layout: Layout) -> tuple[TreeShape, ...]:
