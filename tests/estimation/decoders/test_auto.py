@@ -140,3 +140,83 @@ def test_sparse_maps_decode_to_a_distribution(reports):
         assert (result >= 0).all()
         totals = np.bincount(groups, result, minlength=shares.size)
         assert totals == pytest.approx(shares, abs=1e-9)
+
+
+# --- roots ----------------------------------------------------------------------------------------
+
+AGES = PlainResponse(Uniform(IntegerDomain(90), 1))
+
+
+def _bell(centre, size=90):
+    p = 0.1 + np.exp(-0.5 * ((np.arange(size) - centre) / 6) ** 2)
+    return p / p.sum()
+
+
+def _distance(p, p2):
+    return float(np.abs(p - p2).sum() / 2)
+
+
+def _far_from_root(mechanism, p, root, reports):
+    """Return the distance of the estimate from the root, without and with that root."""
+    tally = _draw_tally(mechanism, p, reports)
+    plain = Auto().decode(mechanism, tally).frequencies
+    rooted = Auto(root=root).decode(mechanism, tally).frequencies
+    return _distance(plain, root), _distance(rooted, root)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "reports"), [(AGES, 3_000), (PLAIN, 300)], ids=["line", "no layout"]
+)
+def test_few_reports_move_the_estimate_towards_the_root(mechanism, reports):
+    root = _bell(20, mechanism.inputs)
+    plain, rooted = _far_from_root(mechanism, root, root, reports)
+    assert rooted < 0.5 * plain
+
+
+@pytest.mark.parametrize("mechanism", [AGES, PLAIN], ids=["line", "no layout"])
+def test_many_reports_overrule_the_root(mechanism):
+    p = _bell(30, mechanism.inputs)
+    tally = _draw_tally(mechanism, p, 2_000_000)
+    wrong_root = Auto(root=_bell(10, mechanism.inputs)).decode(mechanism, tally).frequencies
+    plain = Auto().decode(mechanism, tally).frequencies
+    assert _distance(wrong_root, p) < 1.5 * _distance(plain, p) + 0.002
+
+
+def test_root_helps_where_it_is_nearly_right():
+    p = _bell(30)
+    root = p * np.random.default_rng(0).gamma(20, 1 / 20, 90)
+    errors = []
+    for decoder in (Auto(), Auto(root=root)):
+        results = [
+            decoder.decode(AGES, _draw_tally(AGES, p, 3_000, seed)).frequencies for seed in range(3)
+        ]
+        errors.append(np.mean([_distance(each, p) for each in results]))
+    assert errors[1] < 0.8 * errors[0]
+
+
+def test_root_is_named_in_the_details():
+    root = _bell(30)
+    tally = _draw_tally(AGES, root, 3_000)
+    assert Auto(root=root).decode(AGES, tally).details["models"]["like the root"] > 0.3
+    scaled = Auto(root=(1e6 * root).tolist()).decode(AGES, tally)
+    assert scaled.frequencies == pytest.approx(Auto(root=root).decode(AGES, tally).frequencies)
+
+
+@pytest.mark.parametrize(
+    ("root", "said"),
+    [
+        (np.ones(89), "root must contain one finite number for each of the 90 symbols"),
+        (np.full(90, np.nan), "one finite number"),
+        (np.append(np.ones(89), -1), "no entry below 0"),
+        (np.zeros(90), "not all 0"),
+    ],
+    ids=["short", "nan", "negative", "zero"],
+)
+def test_invalid_roots_are_rejected(root, said):
+    with pytest.raises(InvalidArgument, match=said):
+        Auto(root=root).decode(AGES, _draw_tally(AGES, _bell(30), 100))
+
+
+def test_root_and_covariate_are_alternatives():
+    with pytest.raises(InvalidArgument, match="either a covariate or a root"):
+        Auto(np.arange(90), np.ones(90)).decode(AGES, _draw_tally(AGES, _bell(30), 100))
