@@ -120,9 +120,9 @@ NOT_DISPLAYED = {
     "Layout",
     "Line",
     "Merge",
-    "Nested",
     "Plane",
     "RowClass",
+    "Scattered",
     "SeededWords",
     "UnbiasedForecast",
 }

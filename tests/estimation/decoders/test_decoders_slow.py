@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.estimation.decoders import get_decoder
+from sfumato.estimation.decoders import auto, get_decoder
+from sfumato.estimation.decoders.empirical_bayes import EmpiricalBayes
+from sfumato.estimation.decoders.halves import mix_with_projection
 from sfumato.foundation.simplex import project
 from support.mechanism_examples import EXAMPLES
 
@@ -23,8 +25,9 @@ SHAPES = {
     "Zipf": 1 / (RANK + 1) / sum(1 / (RANK + 1)),
 }
 CELLS = [(m, n) for m in (1, 10, 100) for n in (8_000, 64_000)] + [(20, 512_000)]
-MEAN = 0.45
-WORST = 1.2
+MEAN = 0.1  # measured: 0.06, where the order of cells says something
+WORST = 0.5  # measured: 0.27
+WORST_SHUFFLED = 1.1  # of decoding without order; measured: 1.09
 
 
 def _draw_tally(mechanism, p, n, rng):
@@ -32,42 +35,65 @@ def _draw_tally(mechanism, p, n, rng):
     return sf.Tally(rng.multinomial(n, q / q.sum()), mechanism.fingerprint)
 
 
-def _ratios(decoder):
-    """Return the total variation of a decoder relative to plain projection, cell by cell."""
+def _decode_unordered(mechanism, tally):
+    """Return the estimate of a decoder that takes cells for exchangeable."""
+    return mix_with_projection(EmpiricalBayes(), mechanism, tally).frequencies
+
+
+def _decode_projected(mechanism, tally):
+    return project(mechanism.scores.unbiased(tally))
+
+
+def _ratios(decode, reference, shapes):
+    """Return the total variation of one decoder relative to another, cell by cell."""
     rng = np.random.default_rng(17)
     results = {}
     for m, n in CELLS:
         context = sf.Uniform(K, 1) if m == 1 else sf.Blocks(RANK // (K // m), 1)
         mechanism = sf.mechanism_for(context, code="hadamard")
-        for shape, p in SHAPES.items():
+        for shape in shapes:
+            p = SHAPES[shape]
             errors = np.zeros(2)
             for _ in range(RUNS):
                 tally = _draw_tally(mechanism, p, n, rng)
-                ours = get_decoder(decoder).decode(mechanism, tally).frequencies
-                errors += [
-                    np.abs(each - p).sum() / 2
-                    for each in (ours, project(mechanism.scores.unbiased(tally)))
-                ]
+                ours = decode(mechanism, tally)
+                theirs = reference(mechanism, tally)
+                errors += [np.abs(each - p).sum() / 2 for each in (ours, theirs)]
             results[shape, m, n] = errors[0] / errors[1]
     return results
 
 
-def _good_enough(ratios):
-    mean = float(np.exp(np.mean(np.log(list(ratios.values())))))
+def _decode_by_default(mechanism, tally):
+    return get_decoder("auto").decode(mechanism, tally).frequencies
+
+
+def _mean(ratios):
+    return float(np.exp(np.mean(np.log(list(ratios.values())))))
+
+
+def _check_ratios(ratios):
     worst = max(ratios, key=ratios.get)
-    return mean <= MEAN and ratios[
-        worst
-    ] <= WORST, f"mean {mean:.3f}, worst {ratios[worst]:.3f} at {worst}"
+    message = f"mean {_mean(ratios):.3f}, worst {ratios[worst]:.3f} at {worst}"
+    assert _mean(ratios) <= MEAN, message
+    assert ratios[worst] <= WORST, message
 
 
-def test_default_halves_the_error_of_projection():
-    good, message = _good_enough(_ratios("auto"))
-    assert good, message
+def test_default_divides_the_error_of_projection():
+    ratios = _ratios(_decode_by_default, _decode_projected, ["even", "geometric", "Zipf"])
+    _check_ratios(ratios)
 
 
-def test_projection_fails_the_same_test():
-    good, message = _good_enough(_ratios("projection"))
-    assert not good, message
+def test_decoding_without_order_fails_the_same_test():
+    ratios = _ratios(_decode_unordered, _decode_projected, ["even", "geometric", "Zipf"])
+    with pytest.raises(AssertionError):
+        _check_ratios(ratios)
+
+
+def test_shuffled_cells_are_decoded_as_without_order():
+    ratios = _ratios(_decode_by_default, _decode_unordered, ["shuffled"])
+    worst = max(ratios, key=ratios.get)
+    assert ratios[worst] <= WORST_SHUFFLED, f"{ratios[worst]:.3f} at {worst}"
+    assert _mean(ratios) <= 1
 
 
 def test_default_nearly_matches_projection_at_large_epsilon():
@@ -88,7 +114,9 @@ def test_default_nearly_matches_projection_at_large_epsilon():
 
 
 @pytest.mark.parametrize("cls", EXAMPLES, ids=lambda cls: cls.__name__)
-def test_auto_gives_a_distribution_for_every_mechanism(cls):
+def test_auto_gives_a_distribution_for_every_mechanism(cls, monkeypatch):
+    """However few the cells are; usually, few cells are not worth models."""
+    monkeypatch.setattr(auto, "_MIN_CELLS", 2)
     for mechanism in EXAMPLES[cls]:
         rng = np.random.default_rng(0)
         q = np.maximum(mechanism.forward(rng.dirichlet(np.full(mechanism.inputs, 0.2))), 0)
