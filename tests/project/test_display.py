@@ -114,6 +114,7 @@ def test_objects_have_a_short_text_and_html(objects):
 NOT_DISPLAYED = {
     "AnswerColumns",
     "DecodedForecast",
+    "Effort",
     "ExactMatrix",
     "GroupShape",
     "Hits",

@@ -87,6 +87,14 @@ def test_matrices_are_computed_once():
     assert transitions.peaks(0.8, 0.15) is transitions.peaks(0.8, 0.15)
 
 
+def test_transitions_of_recent_scales_are_kept():
+    scale = IntensityScale(np.geomspace(0.05, 2.0, 40))
+    kept = Transitions.on(scale)
+    assert kept.scale is scale
+    assert Transitions.on(scale) is kept
+    assert Transitions.on(IntensityScale(np.geomspace(0.05, 3.0, 40))) is not kept
+
+
 # --- shapes ---------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from sfumato.domains.layout import Circle, Line, Nested, Plane
-from sfumato.estimation.decoders.tree_passes import UpwardPass
+from sfumato.estimation.decoders import tree_passes
+from sfumato.estimation.decoders.tree_passes import UpwardPass, evidence_of_shapes
 
 PAIRS = Nested.from_groups([np.array([1, 0, 1, 0, 2])], 5)
 LAYOUTS = [
@@ -113,3 +114,25 @@ def test_long_rows_stay_finite():
     expected = float(np.log(rows.mean(axis=1, dtype=np.float64)).sum())
     assert upward.log_evidence == pytest.approx(expected, rel=1e-5)
     assert upward.predictions() == pytest.approx(np.full((10_000, 4), 0.25), rel=1e-5)
+
+
+# --- many shapes ----------------------------------------------------------------------------------
+
+
+@every_layout
+def test_shapes_passed_up_together_have_their_own_evidence(layout, monkeypatch):
+    """All together, and two by two."""
+    tree = layout.tree(1)
+    rows, _, root = _random_inputs(tree, layout.size, 0)
+    rng = np.random.default_rng(1)
+    states = root.size
+    shapes = [
+        [rng.dirichlet(np.ones(states), states).astype(np.float32) for _ in range(len(tree) + 2)]
+        for _ in range(5)
+    ]
+    expected = [UpwardPass.run(rows, tree, each, root).log_evidence for each in shapes]
+    together = evidence_of_shapes(rows, tree, shapes, root)
+    assert together == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    monkeypatch.setattr(tree_passes, "_MAX_ENTRIES", 2 * rows.size)
+    in_pairs = evidence_of_shapes(rows, tree, shapes, root)
+    assert in_pairs == pytest.approx(expected, rel=1e-5, abs=1e-5)
