@@ -102,11 +102,7 @@ _PRAGMAS = (
     "synchronous = FULL",
     "secure_delete = ON",
     "wal_autocheckpoint = 4000",
-    "cache_size = -512",
 )
-"""Settings of every connection. The cache is in KiB. Each of dozens of connections fills its own
-over the hours, and the operating system caches the file, too. SQLite's default is four times as
-large."""
 
 _SQLITE_PROBLEMS = {
     sqlite3.SQLITE_BUSY: "is locked by another program",
