@@ -3,6 +3,7 @@
 from sfumato.aggregator.app import create_app
 from sfumato.aggregator.http import ConnectionLimits, Settings, Token
 from sfumato.aggregator.run import (
+    limit_arenas,
     listen,
     listen_together,
     run_server,
@@ -19,6 +20,7 @@ __all__ = [
     "Token",
     "WorkerSetup",
     "create_app",
+    "limit_arenas",
     "listen",
     "listen_together",
     "run_server",

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import logging
 import os
 import signal
@@ -19,6 +20,7 @@ from sfumato.errors import InvalidSetting
 
 __all__ = [
     "OncePerSecond",
+    "limit_arenas",
     "listen",
     "listen_together",
     "run_server",
@@ -28,6 +30,8 @@ __all__ = [
 ]
 
 _BACKLOG = 2048
+_M_ARENA_MAX = -8  # the number of this setting in malloc.h
+_MAX_ARENAS = 2
 
 
 def shorten_switch_interval() -> None:
@@ -37,6 +41,17 @@ def shorten_switch_interval() -> None:
     event loop would hold the GIL for 5 ms after each release.
     """
     sys.setswitchinterval(0.0005)
+
+
+def limit_arenas() -> None:
+    """Let threads share their heaps, so that memory does not grow for hours.
+
+    The GNU C library gives almost every thread a heap of its own. What one thread frees, others
+    cannot use, so heaps grow apart. Call this before threads start. Other C libraries have no such
+    setting and do not need it.
+    """
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _MAX_ARENAS)
 
 
 def listen(host: str, port: int) -> socket:

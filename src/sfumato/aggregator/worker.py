@@ -12,7 +12,7 @@ import sys
 from contextlib import closing
 
 from sfumato.aggregator.app import create_app
-from sfumato.aggregator.run import run_server, shorten_switch_interval
+from sfumato.aggregator.run import limit_arenas, run_server, shorten_switch_interval
 from sfumato.aggregator.store import Store
 from sfumato.aggregator.workers import READY, WorkerSetup
 from sfumato.errors import SfumatoError
@@ -22,6 +22,7 @@ __all__: list[str] = []
 
 def main() -> None:
     """Serve until the parent ends, or a signal arrives."""
+    limit_arenas()
     setup = WorkerSetup.from_json(sys.stdin.buffer.readline())
     listening_socket = socket.socket(fileno=setup.descriptors[0])
     try:

@@ -83,6 +83,7 @@ def serve(
         raise MissingExtra(
             f"the aggregator needs {problem.name}: {install_hint('server')}"
         ) from None
+    aggregator.limit_arenas()
     with ExitStack() as stack:
         # Bind the address first: an aggregator that cannot start must not show a token.
         if workers == 1:
