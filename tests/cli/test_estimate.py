@@ -50,7 +50,7 @@ def covariate(folder, text):
 def test_the_help_names_every_decoder_and_the_default(call, command):
     told = " ".join(call(command, "--help").out.split())
     assert "|".join(DECODER_TABLE) in told
-    default = "Default: projection," if command == "plan" else "[default: auto]"
+    default = "Default: auto," if command == "plan" else "[default: auto]"
     assert default in told
 
 
