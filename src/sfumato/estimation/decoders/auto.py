@@ -53,6 +53,10 @@ class Auto(FieldsView):
                 return decode_cells(shares, pools, mechanism, root)
         return mix_with_projection(EmpiricalBayes(self.covariate), mechanism, tally)
 
+    def averages_models(self, mechanism: Mechanism) -> bool:
+        """Whether the decoder averages models for reports of this mechanism."""
+        return self._layout(mechanism)[0] is not None
+
     def _layout(self, mechanism: Mechanism) -> tuple[Layout | None, Symbols]:
         """Return the layout and the symbols of its cells, or ``None`` without a usable one."""
         domain = mechanism.context.domain
