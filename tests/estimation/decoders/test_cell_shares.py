@@ -113,6 +113,18 @@ def test_symbols_in_clear_keep_their_counts():
     assert moved[:150].sum() > 0.1
 
 
+@pytest.mark.parametrize("rare_share", [0.01, 0.02, 0.1])
+def test_rare_symbols_in_clear_do_not_decide_between_models(rare_share):
+    """They are known better than the scale of intensities can say, below its lowest bin."""
+    mechanism = HighLowResponse(HighLow(IntegerDomain(60), range(30), 1))
+    p = np.repeat([1, rare_share], 30)
+    p = p / p.sum()
+    tally = _draw_tally(mechanism, p, 1_000_000)
+    result = Auto().decode(mechanism, tally)
+    assert result.details["models"] == {"neighbours": 1}
+    assert np.abs(result.frequencies - p).sum() < 0.05
+
+
 def test_other_keeps_its_share():
     grid = GridDomain(0, 8, 0, 10, 1, other="elsewhere")
     mechanism = PlainResponse(Uniform(grid, 1))

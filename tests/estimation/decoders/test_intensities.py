@@ -213,6 +213,14 @@ def test_scales_reach_as_far_as_shares_may(y, cell_count, top):
     assert scale.values.size == 40
 
 
+@every_scale
+def test_distances_in_the_gap_are_those_from_the_nearer_state(scale):
+    lowest = scale.edges[0]
+    y = lowest * np.array([-1, 0, 0.25, 0.5, 0.75, 1, 2])
+    expected = lowest * np.array([0, 0, 0.25, 0.5, 0.25, 0, 0])
+    assert scale.distances_in_gap(y) == pytest.approx(expected)
+
+
 def test_similar_shares_have_the_same_scale():
     """So that the transitions on it need not be computed again."""
     s = np.ones(2)

@@ -70,6 +70,14 @@ class IntensityScale:
         """The width of a bin in log intensity."""
         return float(np.log(self.edges[1] / self.edges[0]))
 
+    def distances_in_gap(self, y: Floats) -> Floats:
+        """Return how far each y between the atom at 0 and the lowest bin is from the nearer one.
+
+        For any other y, return 0.
+        """
+        distances: Floats = np.maximum(np.minimum(y, self.edges[0] - y), 0.0)
+        return distances
+
     def at(self, intensity: float) -> Floats32:
         """Return the distribution on the two nearest states whose mean is ``intensity``."""
         v = self.values

@@ -34,6 +34,9 @@ class RootedCells:
         s = shares.s / root
         is_visible = root > _MIN_ROOT * root.max()
         scale = IntensityScale.spanning(y[is_visible], s[is_visible], y.size)
+        # Some cells that no model may move have smaller errors than the scale can resolve. If they
+        # were "impossible", they would decide between models.
+        s = np.where(shares.movable_mask, s, np.maximum(s, scale.distances_in_gap(y)))
         likelihoods = Likelihoods.of_shares(y, s, scale)
         return cls(shares, root, y, s, scale, likelihoods, Transitions.on(scale))
 
