@@ -202,6 +202,15 @@ def test_root_is_named_in_the_details():
     assert scaled.frequencies == pytest.approx(Auto(root=root).decode(AGES, tally).frequencies)
 
 
+def test_symbols_without_order_have_no_neighbours():
+    """Below a root, they are on trees, but these pair symbols at random."""
+    p = 1 / np.arange(1, PLAIN.inputs + 1)
+    p /= p.sum()
+    details = Auto(root=p[::-1]).decode(PLAIN, _draw_tally(PLAIN, p, 20_000)).details
+    assert details["models"]["no order"] > 0.5
+    assert set(details["models"]) <= {"no order", "like the root"}
+
+
 @pytest.mark.parametrize(
     ("root", "said"),
     [

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.domains.layout import Layout, Nested
 from sfumato.estimation.decoders.cell_shares import CellShares, ShareModel
 from sfumato.estimation.decoders.correlated_noise import widen_for_correlation
 from sfumato.estimation.decoders.curve_model import CurveModel, has_curves
@@ -71,11 +72,17 @@ def build_models(shares: CellShares, root: Floats | None = None) -> Iterator[Sha
     unordered = make_given_shapes(even, belief=_BELIEF_UNORDERED / 2)
     unordered += learn_shapes(even, belief=_BELIEF_UNORDERED / 2)
     shapes = tree_shapes(shares.layout)
-    yield TreeModel(_NEIGHBOURS, even, shapes=shapes, belief=_BELIEF_TREES, unordered=unordered)
+    title = _NEIGHBOURS if _has_neighbours(shares.layout) else _NO_ORDER
+    yield TreeModel(title, even, shapes=shapes, belief=_BELIEF_TREES, unordered=unordered)
     if np.unique(shares.group_of).size > 1:
         yield _build_groups(shares)
     if has_curves(shares.layout):
         yield from _build_curves(shares)
+
+
+def _has_neighbours(layout: Layout) -> bool:
+    """Whether some cells are nearer to each other than to others."""
+    return not (isinstance(layout, Nested) and not layout.levels)
 
 
 def _build_groups(shares: CellShares) -> TreeModel:
