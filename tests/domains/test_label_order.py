@@ -14,6 +14,7 @@ ORDERED = [
     ["-3 to -1", "0 to 4"],
     bin_labels([18, 30, 60], whole=True),
     bin_labels([-2.5, 5, 10], whole=False),
+    ["ward 1a", "ward 1b", "ward 2"],
 ]
 OTHERS = [
     ["30 to 59", "18 to 29"],
@@ -22,6 +23,7 @@ OTHERS = [
     ["no answer", "18 to 29", "park", "30 to 59"],
     ["18 to 29", "30 to 59", "no answer", "refused"],
     [3, 2],
+    ["flat 1", "house 1", "tent 1"],
     ["7"],
     [],
 ]

@@ -50,5 +50,7 @@ def numeric_symbols(labels: Sequence[Label], ignore: Collection[Label | None] = 
         if not numbers:
             return np.empty(0, dtype=np.int64)
         bounds.append((numbers[0], numbers[-1]))
-    is_ordered = len(bounds) > 1 and bounds == sorted(bounds)
+    # Labels with the same numbers, such as "ward 1a" and "ward 1b", are neighbours. If all labels
+    # have the same number, it does not order them.
+    is_ordered = len(bounds) > 1 and bounds == sorted(bounds) and bounds[0] < bounds[-1]
     return np.array(symbols if is_ordered else [], dtype=np.int64)
