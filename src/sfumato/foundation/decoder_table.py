@@ -27,7 +27,7 @@ DECODER_TABLE = {
     "auto": DecoderEntry(
         "auto:Auto",
         "automatic",
-        "an average of models (smooth, clustered, without order), by the evidence of the reports",
+        "an average of smooth, clustered and unordered models, by the evidence of the reports",
     ),
     "projection": DecoderEntry(
         "decoder:Projection",
