@@ -78,7 +78,7 @@ def best_estimate(
 ) -> Floats:
     """Return Sfumato's estimate for simulated reports, from the default decoder.
 
-    It is an empirical Bayes estimate, combined with projection where the reports support it.
+    For maps, it is an average of models by the evidence of the reports.
     """
     tally = mechanism.privatize_and_tally(symbols, experiment_words(stream_name, run, seed))
     return Auto().decode(mechanism, tally).frequencies

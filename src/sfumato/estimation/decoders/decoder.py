@@ -36,8 +36,7 @@ times its sampling variance. The errors are then nearly normal, and similar for 
 group. Otherwise, as for unrandomized symbols, a symbol's own count is the best estimate."""
 
 _MIN_RELATIVE_ERROR = 0.05
-"""Do not pool groups whose relative error is smaller than this: there is little to gain, and a
-prior on a grid of values is too coarse for such groups."""
+"""Do not pool groups whose relative error is smaller than this: there is little to gain."""
 
 
 @dataclass(frozen=True, eq=False)

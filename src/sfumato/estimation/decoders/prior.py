@@ -28,7 +28,7 @@ _ERRORS_ABOVE = 3.0  # the scale ends this many standard errors above the larges
 _PSEUDO_COUNT = 1.0  # count of the pseudo-observation
 _U_BIN_WIDTH = 0.5  # bin width of u, in units of s; binning adds 2% to the error variance
 _S_BIN_WIDTH = 0.2  # relative bin width of s
-_OUTLIER_LIKELIHOOD = 1e-8  # added to all likelihoods, for observations far from all grid values
+_OUTLIER_LIKELIHOOD = 1e-8  # added to all likelihoods, for observations far from all states
 _PENALTY_FACTOR = 1e3  # on the squared difference between the prior's mean and the required mean
 _MAX_STEPS = 40
 _MIN_STEP_LENGTH = 1e-6
@@ -132,7 +132,7 @@ def _maximize_likelihood(
     from scipy.optimize import nnls
 
     # A penalty on the difference between the prior's mean and the required mean, relative to the
-    # grid's width, enforces the required mean. Σw = 1 holds automatically at the optimum.
+    # scale's width, enforces the required mean. Σw = 1 holds automatically at the optimum.
     offsets = (values - mean) / max(float(np.abs(values - mean).max()), 1e-300)
     w = start
     cost = _cost(L, c, offsets, w)
