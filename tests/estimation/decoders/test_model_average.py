@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from sfumato.estimation.decoders.cell_shares import Decoded
+from sfumato.estimation.decoders.cell_shares import ModelResult
 from sfumato.estimation.decoders.model_average import average_models
 
 
@@ -30,7 +30,7 @@ class _Planted:
     unordered_part: float = 0.0
 
     def decode(self):
-        return Decoded(_Certain(self.theta), self.gain, self.unordered_part)
+        return ModelResult(_Certain(self.theta), self.gain, self.unordered_part)
 
 
 class _Undecodable:

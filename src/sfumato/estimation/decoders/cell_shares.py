@@ -15,7 +15,7 @@ from sfumato.estimation.decoders.levels import Posterior, combine_at_levels
 from sfumato.foundation.arrays import Booleans, Floats, Symbols
 from sfumato.foundation.simplex import project_groups
 
-__all__ = ["CellShares", "Decoded", "ShareModel"]
+__all__ = ["CellShares", "ModelResult", "ShareModel"]
 
 _MIN_ERROR = 1e-4  # of an intensity
 
@@ -31,13 +31,13 @@ class ShareModel(Protocol):
     title: str
     log_weight: float
 
-    def decode(self) -> "Decoded":
+    def decode(self) -> "ModelResult":
         """Return the posterior."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class Decoded:
+class ModelResult:
     """What a model makes of the reports.
 
     ``posterior``: the distribution of every intensity.

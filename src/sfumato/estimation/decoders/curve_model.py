@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.domains.layout import Circle, Layout, Line
-from sfumato.estimation.decoders.cell_shares import CellShares, Decoded
+from sfumato.estimation.decoders.cell_shares import CellShares, ModelResult
 from sfumato.estimation.decoders.curve_basis import (
     CurveBasis,
     MergedShares,
@@ -64,9 +64,9 @@ class CurveModel:
         self._log_weights = evidence + np.log(belief * beliefs / beliefs.sum())
         self.log_weight = float(np.logaddexp.reduce(self._log_weights))
 
-    def decode(self) -> Decoded:
+    def decode(self) -> ModelResult:
         """Return the mixture. Curves are mixed by their evidence alone: there is no gain."""
-        return Decoded(_DrawnPosterior.mix(self._sample_draws(), self._shares))
+        return ModelResult(_DrawnPosterior.mix(self._sample_draws(), self._shares))
 
     def stiff_curves(self) -> Iterator[RootCurve]:
         """Yield the stiff curves with few coefficients."""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sfumato.domains.layout import Circle, Layout, Line, Tree
-from sfumato.estimation.decoders.cell_shares import Decoded
+from sfumato.estimation.decoders.cell_shares import ModelResult
 from sfumato.estimation.decoders.intensities import (
     BinnedPosterior,
     Floats32,
@@ -92,7 +92,7 @@ class TreeModel:
         self._log_weights = log_weights + cells.log_unit + cost
         self.log_weight = float(np.logaddexp.reduce(self._log_weights))
 
-    def decode(self) -> Decoded:
+    def decode(self) -> ModelResult:
         """Return the posterior, and what many trees gain over one."""
         cells = self._cells
         rows = cells.likelihoods.rows
@@ -115,7 +115,7 @@ class TreeModel:
         posterior = BinnedPosterior.from_prior(
             cells.scale, prior, rows, cells.y, cells.s, cells.root
         )
-        return Decoded(posterior, gain, unordered_part)
+        return ModelResult(posterior, gain, unordered_part)
 
     def _weights_to_pool(self) -> list[tuple[int, float]]:
         """Return the index and the weight of each shape to pool."""
