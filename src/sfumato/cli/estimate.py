@@ -106,7 +106,7 @@ def estimate(
         covariate_values = read_values(covariate, "covariate", loaded_survey.context.domain)
     with show_row_count("counting"):
         tally = count_files(reports, loaded_survey)
-    with show_status("decoding"):  # up to half a minute for a million cells
+    with show_status("decoding"):  # a minute or more for a million integers
         result = loaded_survey.estimate(tally, decoder=chosen_decoder, covariate=covariate_values)
     fit = result.fit_result
     rows = result_rows(result)
