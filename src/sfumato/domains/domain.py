@@ -115,7 +115,9 @@ class Domain:
 
     @cached_property
     def _numeric_symbols(self) -> Symbols:
-        return numeric_symbols(self._labels, ignore=(self._other,))
+        symbols = numeric_symbols(self._labels, ignore=(self._other,))
+        symbols.flags.writeable = False
+        return symbols
 
     def for_edition(self, edition: int) -> Self:
         """Return the domain as surveys of an edition read values; its record stays the same."""
