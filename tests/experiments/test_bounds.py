@@ -10,7 +10,7 @@ import pytest
 import sfumato as sf
 from experiments import error_bounds, growth
 from experiments.bounds import bounds
-from experiments.error_bounds import Line, contexts, lower_bound_error
+from experiments.error_bounds import PaperLine, contexts, lower_bound_error
 from experiments.growth import GrowthCurve, Point, PowerFit, hadamard_response
 from sfumato.contexts import ContextUnion
 from sfumato.errors import ContextMismatch
@@ -18,7 +18,7 @@ from sfumato.paper.experiment import RunOptions
 from sfumato.planning import people_lower_bound
 from sfumato.simulation import Spread
 
-GOOD = Line(
+GOOD = PaperLine(
     context="uniform, k = 100",
     error="risk",
     epsilon=1.0,

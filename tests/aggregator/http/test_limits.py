@@ -106,7 +106,8 @@ def test_no_address_is_stored(limits_of):
     assert ADDRESS not in content
     client = hash_of(limits, ADDRESS)
     assert len(client) == 16
-    assert repr(client)[2:-1] in content
+    # Whether a quotation mark is escaped depends on all bytes that are shown.
+    assert repr(client)[2:-1].replace("\\'", "'") in content.replace("\\'", "'")
 
 
 def test_hashes_change_with_the_key(limits_of, clock):
