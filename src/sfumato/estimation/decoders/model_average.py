@@ -28,7 +28,11 @@ from sfumato.estimation.decoders.group_means import cost_of_means, group_means
 from sfumato.estimation.decoders.levels import MixedPosterior, Posterior
 from sfumato.estimation.decoders.rooted_cells import RootedCells
 from sfumato.estimation.decoders.tree_model import TreeModel, tree_shapes
-from sfumato.estimation.decoders.unordered_shapes import learn_shapes, make_given_shapes
+from sfumato.estimation.decoders.unordered_shapes import (
+    UnorderedShape,
+    learn_shapes,
+    make_given_shapes,
+)
 from sfumato.foundation.arrays import Floats
 from sfumato.mechanisms import Mechanism
 
@@ -69,9 +73,8 @@ def build_models(shares: CellShares, root: Floats | None = None) -> Iterator[Sha
     if root is not None:
         yield _build_model_below(shares, root)
     even = RootedCells.below(shares, np.ones(shares.size))
-    unordered = make_given_shapes(even, belief=_BELIEF_UNORDERED / 2)
-    unordered += learn_shapes(even, belief=_BELIEF_UNORDERED / 2)
     shapes = tree_shapes(shares.layout)
+    unordered = _make_unordered_shapes(even)
     title = _NEIGHBOURS if _has_neighbours(shares.layout) else _NO_ORDER
     yield TreeModel(title, even, shapes=shapes, belief=_BELIEF_TREES, unordered=unordered)
     if np.unique(shares.group_of).size > 1:
@@ -85,12 +88,17 @@ def _has_neighbours(layout: Layout) -> bool:
     return not (isinstance(layout, Nested) and not layout.levels)
 
 
+def _make_unordered_shapes(cells: RootedCells) -> list[UnorderedShape]:
+    """Return the given shapes, and the one that the cells teach."""
+    belief = _BELIEF_UNORDERED / 2
+    return make_given_shapes(cells, belief=belief) + learn_shapes(cells, belief=belief)
+
+
 def _build_groups(shares: CellShares) -> TreeModel:
     """Return a model in which nothing matters but the group of a cell."""
     means = group_means(shares)
     cells = RootedCells.below(shares, means)
-    unordered = make_given_shapes(cells, belief=_BELIEF_UNORDERED / 2)
-    unordered += learn_shapes(cells, belief=_BELIEF_UNORDERED / 2)
+    unordered = _make_unordered_shapes(cells)
     return TreeModel(_NO_ORDER, cells, unordered=unordered, cost=cost_of_means(shares, means))
 
 
@@ -98,16 +106,16 @@ def _build_curves(shares: CellShares) -> Iterator[ShareModel]:
     """Yield smooth curves, and trees below the stiff ones under which cells are most likely."""
     curves = CurveModel("smooth curve", shares, belief=_BELIEF_CURVES)
     yield curves
+    stiff_curves = list(curves.stiff_curves())
+    belief = _BELIEF_BELOW_CURVES / 2 / len(stiff_curves)
     roots = []
-    for curve in curves.stiff_curves():
+    for curve in stiff_curves:
         cells = RootedCells.below(shares, curve.intensities)
-        unordered = make_given_shapes(cells, belief=_BELIEF_BELOW_CURVES / 2)
-        log_weight = max(shape.log_weight for shape in unordered) + cells.log_unit + curve.cost
-        roots.append((log_weight, curve, cells))
-    roots.sort(key=lambda root: -root[0])
-    belief = _BELIEF_BELOW_CURVES / 2 / len(roots)
-    for _, curve, cells in roots[:_ROOT_CURVES]:
         unordered = make_given_shapes(cells, belief=belief)
+        log_weight = max(shape.log_weight for shape in unordered) + cells.log_unit + curve.cost
+        roots.append((log_weight, curve, cells, unordered))
+    roots.sort(key=lambda root: -root[0])
+    for _, curve, cells, unordered in roots[:_ROOT_CURVES]:
         yield TreeModel(
             "smooth curve with peaks",
             cells,

@@ -81,14 +81,15 @@ class TreeModel:
         self.title = title
         self._cells = cells
         self._unordered = unordered
-        tree_count = _count_trees_for_evidence(cells.y.size)
-        self._evidence_trees = [cells.shares.layout.tree(5 * i + 3) for i in range(tree_count)]
-        self._level_count = len(self._evidence_trees[0]) + _MAX_EXTRA_LEVELS
-        self._shapes = [shape for shape in shapes if shape.fits(self._level_count)]
+        self._shapes: list[TreeShape] = []
         log_weights = np.array([shape.log_weight for shape in unordered])
-        if self._shapes:
-            trees = self._tree_evidence() + math.log(belief / len(self._shapes))
-            log_weights = np.concatenate([trees, log_weights])
+        if shapes:
+            tree_count = _count_trees_for_evidence(cells.y.size)
+            trees = [cells.shares.layout.tree(5 * i + 3) for i in range(tree_count)]
+            self._level_count = len(trees[0]) + _MAX_EXTRA_LEVELS
+            self._shapes = [shape for shape in shapes if shape.fits(self._level_count)]
+            evidence = self._evidence_on(trees) + math.log(belief / len(self._shapes))
+            log_weights = np.concatenate([evidence, log_weights])
         self._log_weights = log_weights + cells.log_unit + cost
         self.log_weight = float(np.logaddexp.reduce(self._log_weights))
 
@@ -126,7 +127,7 @@ class TreeModel:
         total = float(weights[pooled].sum())
         return [(int(index), float(weights[index]) / total) for index in pooled]
 
-    def _tree_evidence(self) -> Floats:
+    def _evidence_on(self, trees: Sequence[Tree]) -> Floats:
         """Return the log evidence of each shape, averaged over trees for shapes within reach."""
         cells = self._cells
         rows = cells.likelihoods.rows
@@ -134,7 +135,7 @@ class TreeModel:
         sums = np.full(len(matrices), -math.inf)  # logarithms of sums over trees
         counts = np.zeros(len(matrices))
         within_reach = np.arange(len(matrices))
-        for tree in self._evidence_trees:
+        for tree in trees:
             chosen = [matrices[index] for index in within_reach]
             evidence = evidence_of_shapes(rows, tree, chosen, cells.at_root)
             sums[within_reach] = np.logaddexp(sums[within_reach], evidence)
