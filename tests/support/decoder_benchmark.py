@@ -1,11 +1,8 @@
 """The modules of `benchmarks/decoders.py`, for tests."""
 
-import sys
-from unittest import mock
+from support.paths import ROOT, modules_in
 
-from support.paths import ROOT
-
-with mock.patch.object(sys, "path", [str(ROOT / "benchmarks"), *sys.path]):
+with modules_in(ROOT / "benchmarks"):
     import decoder_case
     import decoder_cases
     import decoder_figures

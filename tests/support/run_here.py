@@ -12,6 +12,7 @@ from typing import NamedTuple
 from unittest import mock
 
 from sfumato.cli import main
+from support.paths import modules_in
 
 
 class Finished(NamedTuple):
@@ -28,7 +29,7 @@ def run_program(path, *arguments, folder, environment=None):
     file = Path(folder, path)
 
     def program():
-        with mock.patch.object(sys, "path", [str(file.parent), *sys.path]):
+        with modules_in(file.parent):
             runpy.run_path(str(file), run_name="__main__")
 
     return _run(program, [str(path), *arguments], folder, environment)

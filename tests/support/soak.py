@@ -1,11 +1,8 @@
 """The soak benchmark, imported from its folder."""
 
-import sys
-from unittest import mock
+from support.paths import ROOT, modules_in
 
-from support.paths import ROOT
-
-with mock.patch.object(sys, "path", [str(ROOT / "benchmarks"), *sys.path]):
+with modules_in(ROOT / "benchmarks"):
     import soak
     import soak_growth
     import soak_plan
