@@ -2,7 +2,7 @@
 
 Clients are identified by a keyed hash of their IPv4 address, or of the first 64 bits of their IPv6
 address, which is what one subscriber gets. The key is kept in memory and changes every hour.
-The log has none of this, so nobody can find out later who sent what.
+The log contains none of this, so it cannot reveal later who sent what.
 """
 
 import hashlib

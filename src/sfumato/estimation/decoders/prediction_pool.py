@@ -5,8 +5,8 @@ Each expert gives every cell a distribution without looking at the cell itself. 
     prior_x ∝ exp(a₁ · mean of logarithms + a₂ · logarithm of the mean + a₃ · log crowd)
 
 The mean over experts is too wide; the mean of their logarithms may be too narrow or too wide. The
-crowd is the distribution of a cell of which nothing is known. The reports choose a: they make
-``Σ_x log Σ_j prior_xj · likelihood_xj`` largest, with a unit ridge around (½, ½, 0).
+crowd is the mean posterior of all cells. The reports determine a, which maximizes
+``Σ_x log Σ_j prior_xj · likelihood_xj``, with a unit ridge around (½, ½, 0).
 """
 
 from dataclasses import dataclass
